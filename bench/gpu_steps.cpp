@@ -57,7 +57,9 @@ int main(int argc, char** argv) {
       config.input = {1, 28, 28};
       if (std::string_view(model) == "mlp") {
         config.input = {784};
-        config.hidden = {1024, 1024};
+        testing::set_hidden(config, {1024, 1024});
+        testing::set_activation(config, "relu");
+        testing::set_skip(config, false);
       }
       auto gpu = devices::make_cuda_device(0);
       if (!gpu) {

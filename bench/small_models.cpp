@@ -23,7 +23,7 @@ struct Case {
 class Side {
  public:
   Side(const devices::ModelConfig& config, std::size_t rows, bool by_torch)
-      : trainer_(by_torch ? devices::make_torch_mlp(config, {}).value()
+      : trainer_(by_torch ? devices::make_torch_mlp(config, testing::mlp_shape(config), {}).value()
                           : testing::model_entry("mlp").make(config, *device_).value()),
         state_(testing::make_state(*trainer_, *device_, 1)),
         memory_(testing::make_contribution(trainer_->layout(), *device_)),
@@ -60,8 +60,9 @@ int main(int argc, char** argv) {
     devices::ModelConfig config;
     config.name = "mlp";
     config.input = {columns};
-    config.hidden = hidden;
-    config.skip = true;
+    testing::set_hidden(config, hidden);
+    testing::set_activation(config, "relu");
+    testing::set_skip(config, true);
     Side own(config, rows, false);
     Side torch(config, rows, true);
     const auto steps = static_cast<std::size_t>(std::max(1.0, 0.02 / (torch.run(20) / 20)));

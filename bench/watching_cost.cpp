@@ -34,8 +34,11 @@ std::vector<Case> cases() {
   sensors.name = "mlp";
   sensors.input = {24};
   sensors.outputs = 10;
-  sensors.skip = true;
+  testing::set_hidden(sensors, {64, 64});
+  testing::set_activation(sensors, "relu");
+  testing::set_skip(sensors, true);
   devices::ModelConfig pictures;
+  pictures.name = "lenet5";
   pictures.input = {1, 28, 28};
   return {{"lenet5, 64 pictures", pictures, 64},
           {"mlp, 16 rows of 24 sensors", sensors, 16},

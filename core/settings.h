@@ -42,6 +42,13 @@ struct Key {
   bool or_number = false;      ///< of a text: a number may be written without quotes; it is kept as text
   /// What `rivulet config init` writes in place of the default; "#..." is written as a comment.
   std::string_view sample = {};
+  bool of_device = false;  ///< may differ between the devices of a group
+};
+
+/// What is wrong with the keys of an entry together: complained about at the first that somebody wrote.
+struct KeyFault {
+  std::vector<std::string> keys;
+  std::string message;
 };
 
 /// Values of such keys: what a part is given besides what all its kind share. A value; any thread.

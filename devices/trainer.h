@@ -5,11 +5,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/gradient_view.h"
 #include "core/result.h"
 #include "core/row.h"
+#include "core/settings.h"
 #include "devices/apart.h"
 #include "devices/device.h"
 #include "devices/model_state.h"
@@ -24,12 +26,9 @@ enum class MemoryFormat : std::uint8_t { channels_last, contiguous };
 
 /// [model] and [train] as plain values.
 struct ModelConfig {
-  std::string name = "lenet5";
+  std::string name;
   std::vector<std::int64_t> input;  ///< shape of one row, e.g. {1, 28, 28}
   std::int64_t outputs = 10;        ///< classes, or numbers per row for regression
-  std::vector<std::int64_t> hidden = {64, 64};
-  std::string activation = "relu";  ///< relu | tanh
-  bool skip = false;                ///< of mlp: devices/columns.h, skip_over_features()
   Loss loss = Loss::cross_entropy;
   Scalar scalar = Scalar::f32;
   MemoryFormat memory_format = MemoryFormat::channels_last;  ///< of images in float32
@@ -40,8 +39,7 @@ struct ModelConfig {
   std::vector<OptimizerArray> optimizer_arrays = {{"momentum"}};
   double average_rows = 0;  ///< ModelLayout::average_rows of its states
   int threads = 1;          ///< intra-op threads
-  std::string file = {};    ///< of model "torchscript"
-  std::string sha256 = {};  ///< of its bytes, 64 hexadecimal digits
+  Settings settings = {};   ///< of the entry's keys
 };
 
 /// What one batch gave. Sums, so that reports of several devices add up.
@@ -97,7 +95,8 @@ struct Trial {
 };
 
 /// One entry of the catalog of models. To add a model, add a file devices/model/<name>.cpp (torch-free) or
-/// devices/model/torch/<name>.cpp that defines `const ModelEntry model_<name>`; the build finds it.
+/// devices/model/torch/<name>.cpp that defines `const ModelEntry model_<name>`; the build finds it, and its
+/// keys are configuration keys.
 struct ModelEntry {
   std::string_view name;
   std::string_view help;
@@ -115,8 +114,27 @@ struct ModelEntry {
   bool linear_first = false;
   /// Its last two tensors are a linear layer that gives the outputs: weight [outputs, n], bias [outputs].
   bool linear_last = false;
+  std::span<const Key> keys = {};
+  /// What is wrong with its keys together, where `model` is what the configuration names. Null: nothing can
+  /// be.
+  std::vector<KeyFault> (*check)(const Settings& settings, std::string_view model) = nullptr;
+  /// What its keys make of it: states of models for which this differs mean something else. Null: nothing.
+  std::vector<std::pair<std::string, std::vector<std::string>>> (*meaning)(const Settings& settings) =
+      nullptr;
+  /// Its name in states; null: `name`.
+  std::string (*state_name)(const Settings& settings) = nullptr;
+  /// The outputs are linear in the features.
+  bool linear = false;
+  /// How well it suits rows of this shape, for a proposal; 0, or null: not at all.
+  int (*suits)(std::span<const std::int64_t> shape) = nullptr;
+  /// Keys that a proposal of it sets, with their values as TOML.
+  std::span<const std::pair<std::string_view, std::string_view>> proposed = {};
+  /// It learns from single rows of few numbers: a proposal of it makes small steps.
+  bool small_steps = false;
 };
 std::span<const ModelEntry* const> builtin_models() noexcept;
+/// Names of the models that a build with LibTorch has, whether or not this is one.
+std::span<const std::string_view> models_of_torch() noexcept;
 
 /// Versions and settings of the numeric library, for doctor: {"LibTorch","2.15.0"}, {"BLAS",...}, {"CPU
 /// capability",...},

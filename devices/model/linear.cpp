@@ -138,7 +138,14 @@ ModelNeeds needs(const ModelConfig& config) {
 }  // namespace
 
 extern const ModelEntry model_linear;
-const ModelEntry model_linear{
-    "linear", "one weight per input and output; needs no LibTorch", make, needs, nullptr, true, true};
+const ModelEntry model_linear{.name = "linear",
+                              .help = "one weight per input and output; needs no LibTorch",
+                              .make = make,
+                              .needs = needs,
+                              .linear_first = true,
+                              .linear_last = true,
+                              .linear = true,
+                              .suits = [](std::span<const std::int64_t>) { return 1; },
+                              .small_steps = true};
 
 }  // namespace rivulet::devices

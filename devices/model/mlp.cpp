@@ -2,6 +2,7 @@
 // through two layers of 64, LibTorch's operators and graph take nine tenths. Wide layers, a GPU and bfloat16
 // are LibTorch's.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/check.h"
@@ -20,6 +21,32 @@ constexpr std::size_t narrow_parameters = 65'536;
 
 /// Rows that pass through the layers together: bounds the scratch, whatever the batch.
 constexpr std::size_t block_rows = 64;
+
+constexpr std::array keys{
+    Key{.name = "model.mlp.hidden",
+        .type = KeyType::integers,
+        .text = "[64, 64]",
+        .help = "widths of mlp's hidden layers",
+        .least = 1,
+        .most = 1e6,
+        .sample = "#[64, 64]"},
+    Key{.name = "model.mlp.activation",
+        .type = KeyType::text,
+        .text = "\"relu\"",
+        .choices = "relu | tanh",
+        .sample = "#\"relu\""},
+    Key{.name = "model.mlp.skip",
+        .type = KeyType::boolean,
+        .text = "false",
+        .help = "mlp also has a linear layer from features to outputs, 0 at first: learns sooner from few",
+        .sample = "#false"},
+};
+
+MlpShape shape_of(const Settings& settings) {
+  return {.hidden = settings.integers(keys[0].name),
+          .tanh = settings.text(keys[1].name) == "tanh",
+          .skip = settings.flag(keys[2].name)};
+}
 
 /// A linear layer in the parameters: weight [outputs, inputs], then bias [outputs], unless it has none.
 struct Layer {
@@ -48,6 +75,7 @@ Layer append(Layers& layers, const std::string& name, std::size_t inputs, std::s
 }
 
 Layers layers_of(const ModelConfig& config) {
+  const MlpShape shape = shape_of(config.settings);
   Layers layers;
   layers.layout.scalar = config.scalar;
   layers.layout.optimizer_arrays = config.optimizer_arrays;
@@ -55,12 +83,12 @@ Layers layers_of(const ModelConfig& config) {
   const std::size_t columns = columns_of(config);
   const auto outputs = static_cast<std::size_t>(config.outputs);
   std::size_t width = columns;
-  for (const std::int64_t next : config.hidden) {
+  for (const std::int64_t next : shape.hidden) {
     const std::string name = "hidden" + std::to_string(layers.chain.size());
     layers.chain.push_back(append(layers, name, width, static_cast<std::size_t>(next), true));
     width = static_cast<std::size_t>(next);
   }
-  if (config.skip) layers.skip = append(layers, "skip", columns, outputs, false);
+  if (shape.skip) layers.skip = append(layers, "skip", columns, outputs, false);
   layers.chain.push_back(append(layers, "output", width, outputs, true));
   return layers;
 }
@@ -79,7 +107,7 @@ template <class T>
 class MlpTrainer final : public Trainer {
  public:
   explicit MlpTrainer(const ModelConfig& config)
-      : config_(config), layers_(layers_of(config)), tanh_(config.activation == "tanh"), loss_(config) {
+      : config_(config), layers_(layers_of(config)), tanh_(shape_of(config.settings).tanh), loss_(config) {
     std::size_t widest = 0;
     for (const Layer& layer : layers_.chain) {
       across_.emplace_back(layer.inputs * block_rows);
@@ -287,26 +315,21 @@ class MlpTrainer final : public Trainer {
   RowLoss<T> loss_;
 };
 
-Status check_keys(const ModelConfig& config) {
-  if (config.activation != "relu" && config.activation != "tanh") {
-    return Error{ErrorCode::invalid_config,
-                 "model.mlp.activation is \"" + config.activation + "\"; it must be relu or tanh"};
-  }
-  for (const std::int64_t width : config.hidden) {
-    if (width >= 1) continue;
-    return Error{ErrorCode::invalid_config,
-                 "model.mlp.hidden holds " + std::to_string(width) + "; every layer needs at least 1 number"};
-  }
-  if (config.skip && config.hidden.empty())
-    return Error{ErrorCode::invalid_config, "model.mlp.skip needs a hidden layer to pass"};
-  return check_model_config(config);
+std::string fault_of(const std::string& activation, const MlpShape& shape) {
+  if (activation != "relu" && activation != "tanh")
+    return "model.mlp.activation is \"" + activation + "\"; it must be relu or tanh";
+  for (const std::int64_t width : shape.hidden)
+    if (width < 1)
+      return "model.mlp.hidden holds " + std::to_string(width) + "; every layer needs at least 1 number";
+  return shape.skip && shape.hidden.empty() ? "model.mlp.skip needs a hidden layer to pass" : "";
 }
 
 /// A row keeps what each layer gives, before and after its activation, and a gradient of each.
 ModelNeeds needs(const ModelConfig& config) {
+  const MlpShape shape = shape_of(config.settings);
   auto width = static_cast<double>(columns_of(config));
   ModelNeeds all{0, width};
-  std::vector<std::int64_t> widths = config.hidden;
+  std::vector<std::int64_t> widths = shape.hidden;
   widths.push_back(config.outputs);
   for (const std::int64_t layer : widths) {
     const auto next = static_cast<double>(layer);
@@ -314,7 +337,7 @@ ModelNeeds needs(const ModelConfig& config) {
     all.per_row += 5 * next;
     width = next;
   }
-  if (config.skip) {
+  if (shape.skip) {
     const auto outputs = static_cast<double>(config.outputs);
     all.parameters += static_cast<double>(columns_of(config)) * outputs;
     all.per_row += 3 * outputs;
@@ -323,11 +346,13 @@ ModelNeeds needs(const ModelConfig& config) {
 }
 
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device) {
-  if (Status good = check_keys(config); !good) return good.error();
+  const std::string fault = fault_of(config.settings.text(keys[1].name), shape_of(config.settings));
+  if (!fault.empty()) return Error{ErrorCode::invalid_config, fault};
+  if (Status good = check_model_config(config); !good) return good.error();
   const ComputePlace place = device.computes_on();
   const bool narrow = needs(config).parameters <= narrow_parameters;
   if (make_torch_mlp != nullptr && (place.copies || config.autocast_bfloat16 || !narrow))
-    return make_torch_mlp(config, place);
+    return make_torch_mlp(config, shape_of(config.settings), place);
   if (config.autocast_bfloat16)
     return Error{ErrorCode::invalid_config, "model.autocast: this build has no LibTorch, hence no bfloat16"};
   if (config.scalar == Scalar::f64)
@@ -335,13 +360,41 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device)
   return std::unique_ptr<Trainer>(std::make_unique<MlpTrainer<float>>(config));
 }
 
+std::vector<KeyFault> check(const Settings& settings, std::string_view model) {
+  const MlpShape shape = shape_of(settings);
+  if (model != "mlp") return {};
+  if (shape.hidden.size() > 64) return {{{"model.mlp.hidden"}, "'model.mlp.hidden' has more than 64 layers"}};
+  if (!shape.skip || !shape.hidden.empty()) return {};
+  return {{{"model.mlp.skip", "model.mlp.hidden"},
+           "'model.mlp.skip' needs a hidden layer to pass, and 'model.mlp.hidden' is []"}};
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> meaning(const Settings& settings) {
+  std::vector<std::string> widths;
+  for (const std::int64_t width : shape_of(settings).hidden) widths.push_back(std::to_string(width));
+  const std::string& activation = settings.text(keys[1].name);
+  if (!shape_of(settings).skip) return {{"hidden layers", widths}, {"activation", {activation}}};
+  return {{"hidden layers", widths}, {"activation", {activation}}, {"skip", {"true"}}};
+}
+
+/// A skip knows at once what is linear in few features (bench/streams).
+constexpr std::array<std::pair<std::string_view, std::string_view>, 1> proposed{{{keys[2].name, "true"}}};
+
 }  // namespace
 
 extern const ModelEntry model_mlp;
 const ModelEntry model_mlp{
-    "mlp",   "fully connected layers over rows of any shape: model.mlp = { hidden, activation, skip }",
-    make,    needs,
-    nullptr, true,
-    true};
+    .name = "mlp",
+    .help = "fully connected layers over rows of any shape: model.mlp = { hidden, activation, skip }",
+    .make = make,
+    .needs = needs,
+    .linear_first = true,
+    .linear_last = true,
+    .keys = keys,
+    .check = check,
+    .meaning = meaning,
+    .suits = [](std::span<const std::int64_t>) { return 2; },
+    .proposed = proposed,
+    .small_steps = true};
 
 }  // namespace rivulet::devices

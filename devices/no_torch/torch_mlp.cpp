@@ -3,6 +3,7 @@
 
 namespace rivulet::devices {
 
-Result<std::unique_ptr<Trainer>> (*const make_torch_mlp)(const ModelConfig&, const ComputePlace&) = nullptr;
+Result<std::unique_ptr<Trainer>> (*const make_torch_mlp)(const ModelConfig&, const MlpShape&,
+                                                         const ComputePlace&) = nullptr;
 
 }  // namespace rivulet::devices

@@ -25,7 +25,7 @@ template <class T>
 Numbers<T> numbers_of(const OptimizerStep& s) {
   return {s.parameters.as<T>().data(),     s.arrays[0].as<T>().data(),
           s.gradient.as<T>().data(),       s.gradient.count,
-          static_cast<T>(s.learning_rate), static_cast<T>(s.settings.number("train.optimizer.momentum")),
+          static_cast<T>(s.learning_rate), static_cast<T>(s.settings.number(keys[0].name)),
           static_cast<T>(s.weight_decay),  static_cast<T>(s.scale)};
 }
 
@@ -59,7 +59,13 @@ void apply(const OptimizerStep& s) {
 }  // namespace
 
 extern const OptimizerEntry optimizer_sgd;
-const OptimizerEntry optimizer_sgd{"sgd", "gradient descent with momentum, as torch.optim.SGD", keys, arrays,
-                                   &apply};
+const OptimizerEntry optimizer_sgd{"sgd",
+                                   "gradient descent with momentum, as torch.optim.SGD",
+                                   keys,
+                                   arrays,
+                                   &apply,
+                                   [](double learning_rate, const Settings& settings) {
+                                     return learning_rate / (1 - settings.number(keys[0].name));
+                                   }};
 
 }  // namespace rivulet::devices

@@ -28,16 +28,20 @@ struct Meter final : c10::MemoryReportingInfoBase {
   std::int64_t most = 0;
 };
 
+const std::string& file_of(const ModelConfig& config) {
+  return config.settings.text(script_file_key.name);
+}
+
 Error wrong_file(const ModelConfig& config, const std::string& why) {
-  return {ErrorCode::invalid_config, "model.file = '" + config.file + "': " + why};
+  return {ErrorCode::invalid_config, "model.file = '" + file_of(config) + "': " + why};
 }
 
 Result<ScriptBytes> pinned(const ModelConfig& config) {
-  auto script = read_script(config.file);
+  auto script = read_script(file_of(config));
+  const std::string& sha256 = config.settings.text(script_sha256_key.name);
   if (!script) return Error{ErrorCode::invalid_config, "model.file: " + script.error().message};
-  if (script.value().sha256 != config.sha256)
-    return wrong_file(config,
-                      "its sha256 is " + script.value().sha256 + ", model.sha256 is " + config.sha256);
+  if (script.value().sha256 != sha256)
+    return wrong_file(config, "its sha256 is " + script.value().sha256 + ", model.sha256 is " + sha256);
   return script;
 }
 
@@ -182,7 +186,7 @@ Result<ModelNeeds> try_script(const ModelConfig& config, const Trial& trial) {
     return said.error();
   // Of the machine, not of the file: it may go better next time.
   if (said.error().code == ErrorCode::unavailable)
-    return Error{ErrorCode::unavailable, "model.file = '" + config.file + "': " + said.error().message};
+    return Error{ErrorCode::unavailable, "model.file = '" + file_of(config) + "': " + said.error().message};
   return wrong_file(config, said.error().message);
 }
 

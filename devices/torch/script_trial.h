@@ -5,6 +5,20 @@
 
 namespace rivulet::devices {
 
+/// Keys of model `torchscript`: the file is a copy on every device.
+inline constexpr Key script_file_key{
+    .name = "model.file",
+    .type = KeyType::text,
+    .text = "\"\"",
+    .help = "of name torchscript: saved by torch.jit, a copy on every device",
+    .sample = "#\"\"",
+    .of_device = true};
+inline constexpr Key script_sha256_key{.name = "model.sha256",
+                                       .type = KeyType::text,
+                                       .text = "\"\"",
+                                       .help = "of model.file, as `model inspect` prints it",
+                                       .sample = "#\"\""};
+
 /// The network of a script, whose parameters are all trained. Runs what the file does when it is loaded.
 /// Errors: invalid_config (in the library's words).
 Result<std::shared_ptr<ScriptNetwork>> load_script(const ModelConfig& config);

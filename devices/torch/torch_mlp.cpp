@@ -8,15 +8,15 @@ namespace {
 
 /// Names and order of the parameters are those of devices/model/mlp.cpp.
 struct Mlp final : Network {
-  explicit Mlp(const ModelConfig& config) : tanh_(config.activation == "tanh") {
+  Mlp(const ModelConfig& config, const MlpShape& shape) : tanh_(shape.tanh) {
     const auto columns = static_cast<std::int64_t>(columns_of(config));
     auto width = columns;
-    for (const std::int64_t next : config.hidden) {
+    for (const std::int64_t next : shape.hidden) {
       hidden_.push_back(
           register_module("hidden" + std::to_string(hidden_.size()), torch::nn::Linear(width, next)));
       width = next;
     }
-    if (config.skip) {
+    if (shape.skip) {
       skip_ = register_module(
           "skip", torch::nn::Linear(torch::nn::LinearOptions(columns, config.outputs).bias(false)));
       torch::nn::init::zeros_(skip_->weight);
@@ -38,14 +38,16 @@ struct Mlp final : Network {
   torch::nn::Linear output_{nullptr};
 };
 
-Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, const ComputePlace& place) {
-  return make_torch_trainer(config, place, [](const ModelConfig& c) -> std::shared_ptr<Network> {
-    return std::make_shared<Mlp>(c);
+Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, const MlpShape& shape,
+                                      const ComputePlace& place) {
+  return make_torch_trainer(config, place, [&](const ModelConfig& c) -> std::shared_ptr<Network> {
+    return std::make_shared<Mlp>(c, shape);
   });
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Trainer>> (*const make_torch_mlp)(const ModelConfig&, const ComputePlace&) = &make;
+Result<std::unique_ptr<Trainer>> (*const make_torch_mlp)(const ModelConfig&, const MlpShape&,
+                                                         const ComputePlace&) = &make;
 
 }  // namespace rivulet::devices

@@ -33,7 +33,7 @@ CatalogNames builtin_catalog_names() {
           names_of(devices::builtin_models()),
           controllers(Role::batch),
           names_of(devices::builtin_optimizers()),
-          controllers(Role::compression, {"none"}),
+          controllers(Role::compression, {"none", std::string(sync::policy::decided_jointly)}),
           names_of(sync::builtin_compressors()),
           controllers(Role::when),
           controllers(Role::learning_rate),

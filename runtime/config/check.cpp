@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "devices/trainer.h"
 #include "runtime/config/check_rows.h"
 #include "runtime/config/check_training.h"
 #include "runtime/config/coerce.h"
-#include "sync/collective/aggregation.h"
 #include "sync/message/facts.h"
+#include "sync/policy/agreement_cost.h"
 
 namespace rivulet::runtime {
 
@@ -21,12 +22,7 @@ bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-template <class Entry>
-const Entry* entry_named(std::span<const Entry* const> entries, std::string_view name) {
-  for (const Entry* entry : entries)
-    if (entry->name == name) return entry;
-  return nullptr;
-}
+using sync::policy::Role;
 
 class Checks {
  public:
@@ -92,8 +88,9 @@ class Checks {
     catalog_name("train.lr_schedule.policy", c_.train.lr_schedule, catalog_.schedules);
     injection();
     compression();
-    const Names of_torch{"lenet5", "cnn"};
-    if (contains(of_torch, c_.model.name) && !contains(catalog_.models, c_.model.name)) {
+    const auto of_torch = devices::models_of_torch();
+    if (std::ranges::find(of_torch, c_.model.name) != of_torch.end() &&
+        !contains(catalog_.models, c_.model.name)) {
       wrong({"model.name"}, fmt::format("'model.name' = '{}': this build has no LibTorch, it has: {}",
                                         c_.model.name, joined(catalog_.models)));
     } else {
@@ -106,9 +103,18 @@ class Checks {
   void compression() {
     catalog_name("compression.policy", c_.compression.policy, catalog_.compressions);
     const std::string& policy = c_.compression.policy;
-    const bool leaves_out = policy != "auto" || c_.sync.policy == "auto";
-    std::string_view compressor = policy == "none" || !leaves_out ? "dense" : "topk";
-    if (policy == "fixed") compressor = c_.settings.text("compression.compressor");
+    const bool joint = policy == sync::policy::decided_jointly;
+    const auto* when = sync::policy::controller_named(Role::when, c_.sync.policy);
+    const bool decided = joint && when != nullptr && when->joint;
+    if (joint && !decided && when != nullptr && written_.contains("compression.policy"))
+      wrong({"compression.policy"},
+            fmt::format("'compression.policy' is '{}', but 'sync.policy' = '{}' does not decide the "
+                        "compression: name a policy of compression, or none",
+                        policy, c_.sync.policy));
+    const bool whole = policy == "none" || (joint && !decided);
+    std::string_view compressor = sync::policy::compressor_for(whole ? 1 : 0);
+    const auto* fixed = sync::policy::controller_named(Role::compression, policy);
+    if (fixed != nullptr && fixed->compressor != nullptr) compressor = fixed->compressor(c_.settings);
     collective(compressor);
     if (policy != "none")
       catalog_name("compression.compressor", c_.settings.text("compression.compressor"),
@@ -119,18 +125,19 @@ class Checks {
   /// by a way that is for that, or all of it by one that adds whole contributions.
   void collective(std::string_view compressor) {
     catalog_name("sync.collective", c_.sync.collective, catalog_.collectives);
-    const auto* how = entry_named(sync::builtin_aggregations(), c_.sync.collective);
-    const auto* small = entry_named(sync::builtin_compressors(), compressor);
-    if (how == nullptr || small == nullptr || how->fits == nullptr || how->fits(*small)) return;
+    const auto* how = sync::policy::collective_named(c_.sync.collective);
+    const auto* small = sync::policy::compressor_named(compressor);
+    if (how == nullptr || small == nullptr || sync::policy::can_sum(*how, *small)) return;
+    const std::string_view other = sync::policy::stand_in_for(*small).name;
     if (!small->keeps_residual)
       wrong({"sync.collective", "compression.policy"},
-            "'sync.collective' is '" + c_.sync.collective +
-                "', which without a compressor is the same as 'sum'",
+            fmt::format("'sync.collective' is '{}', which without a compressor is the same as '{}'",
+                        c_.sync.collective, other),
             true);
     else
       wrong({"sync.collective", "compression.policy"},
             fmt::format("'sync.collective' is '{}', which cannot sum what compressor '{}' sends: '{}' can",
-                        c_.sync.collective, compressor, small->entries ? "gather" : "low_rank"));
+                        c_.sync.collective, compressor, other));
   }
 
   void stream() {
@@ -248,7 +255,8 @@ class Checks {
     if (b.min > b.max)
       wrong({"batch.min", "batch.max"},
             fmt::format("'batch.min' is {}, above 'batch.max' = {}", b.min, b.max));
-    if (b.policy == "fixed" && (b.rows > b.max || b.rows < b.min)) {
+    const auto* policy = sync::policy::controller_named(Role::batch, b.policy);
+    if (policy != nullptr && policy->fixed_rows && (b.rows > b.max || b.rows < b.min)) {
       wrong({"batch.rows", "batch.max", "batch.min"},
             fmt::format("'batch.rows' is {}, outside of 'batch.min' = {} to 'batch.max' = {}", b.rows, b.min,
                         b.max));
@@ -258,7 +266,7 @@ class Checks {
             fmt::format("'buffer.rows' is {}, but a batch of 'batch.max' = {} rows must fit", c_.buffer.rows,
                         b.max));
     }
-    if ((b.policy == "stream" || b.policy == "unified") && b.max_wait < b.tick) {
+    if (policy != nullptr && policy->fills_ticks && b.max_wait < b.tick) {
       wrong({"batch.max_wait", "batch.tick"},
             fmt::format(
                 "'batch.max_wait' is {}, below 'batch.tick' = {}: every round ends after {}, before its "
@@ -292,28 +300,10 @@ class Checks {
             "and numbers have none",
             true);
     }
-    script();
-    if (c_.model.name == "mlp" && c_.model.hidden.size() > 64)
-      wrong({"model.mlp.hidden"}, "'model.mlp.hidden' has more than 64 layers");
-    if (c_.model.name == "mlp" && c_.model.skip && c_.model.hidden.empty())
-      wrong({"model.mlp.skip", "model.mlp.hidden"},
-            "'model.mlp.skip' needs a hidden layer to pass, and 'model.mlp.hidden' is []");
-  }
-
-  void script() {
-    const bool wanted = c_.model.name == "torchscript";
-    if (!wanted && !c_.model.file.empty())
-      wrong({"model.file"},
-            fmt::format("'model.file' has no effect with model.name = '{}', only with 'torchscript'",
-                        c_.model.name));
-    if (!wanted) return;
-    if (c_.model.file.empty())
-      wrong({"model.file", "model.name"}, "'model.file' is required for model.name = 'torchscript'");
-    const bool digits = c_.model.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (c_.model.sha256.size() != 64 || !digits)
-      wrong({"model.sha256", "model.name"},
-            "'model.sha256' must be the 64 hexadecimal digits that `rivulet model inspect` prints of "
-            "model.file");
+    for (const devices::ModelEntry* entry : devices::builtin_models())
+      if (entry->check != nullptr)
+        for (KeyFault& fault : entry->check(c_.settings, c_.model.name))
+          wrong(fault.keys, std::move(fault.message));
   }
 
   void network() {

@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "devices/class_balance.h"
+#include "devices/optimizer.h"
+#include "devices/trainer.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -40,11 +42,28 @@ void check_clipping(const SettingsByKey& written, const Complain& wrong) {
     wrong({key}, fmt::format("'{}' is {}, must be auto or one number", key, shown(found->second.value)));
 }
 
+bool is_linear(std::string_view model) {
+  return std::ranges::any_of(devices::builtin_models(),
+                             [&](const auto* entry) { return entry->name == model && entry->linear; });
+}
+bool steps_with_gradient(std::string_view optimizer) {
+  return std::ranges::any_of(devices::builtin_optimizers(), [&](const auto* entry) {
+    return entry->name == optimizer && entry->movement_per_gradient != nullptr;
+  });
+}
+
+/// The first optimizer with a rate for each parameter.
+std::string_view own_rates() {
+  for (const auto* entry : devices::builtin_optimizers())
+    if (entry->movement_per_gradient == nullptr && !entry->arrays.empty()) return entry->name;
+  return "";
+}
+
 /// Where features are alike, their number is what a squared error is as steep as: plain steps longer than two
 /// by that go further off each time.
 void check_learning_rate(const Config& config, const Complain& warn) {
   const Config::Train& train = config.train;
-  if (train.loss != "mse" || config.model.name != "linear" || train.optimizer != "sgd") return;
+  if (train.loss != "mse" || !is_linear(config.model.name) || !steps_with_gradient(train.optimizer)) return;
   const auto& shape = config.decode.shape;
   const double features = config.decode.format == "raw"
                               ? std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>())
@@ -52,8 +71,8 @@ void check_learning_rate(const Config& config, const Complain& warn) {
   if (train.lr * features <= 2) return;
   warn({"train.optimizer.lr", "train.loss"},
        fmt::format("'train.optimizer.lr' is {}: a linear model of {} features that are alike diverges above "
-                   "{:.2g}; make it less, or 'train.optimizer.name' = 'adam'",
-                   train.lr, features, 2 / features));
+                   "{:.2g}; make it less, or 'train.optimizer.name' = '{}'",
+                   train.lr, features, 2 / features, own_rates()));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,9 @@
 /// order of precedence (defaults < file < RIVULET_* < --set < flag). One table (key_table) drives parsing,
 /// defaults, help, `config init`, `config show --origin`, "did you mean" and which keys are the group's.
 namespace rivulet::runtime {
+
+/// The optimizer of a proposal whose model makes small steps.
+inline constexpr std::string_view optimizer_of_small_steps = "adam";
 
 struct Config {
   struct Job {
@@ -80,17 +84,12 @@ struct Config {
     bool targets = true;
   } normalize;
   struct Model {
-    std::string name = "lenet5";
-    std::vector<std::int64_t> hidden = {64, 64};
-    std::string activation = "relu";
-    bool skip = false;
+    std::string name = "lenet5";                  ///< its keys are in `settings`
     std::uint32_t classes = 10;                   ///< classification
     std::uint32_t outputs = 1;                    ///< regression
     std::string dtype = "float32";                ///< float32 | float64
     std::string memory_format = "channels_last";  ///< channels_last | contiguous
     std::string autocast = "off";                 ///< off | bfloat16
-    std::string file;                             ///< of name "torchscript"
-    std::string sha256;                           ///< of its bytes
   } model;
   struct Train {
     std::string loss = "cross_entropy";

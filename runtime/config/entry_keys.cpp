@@ -3,6 +3,7 @@
 #include <set>
 
 #include "devices/optimizer.h"
+#include "devices/trainer.h"
 #include "runtime/config/coerce.h"
 #include "runtime/config/key_row_parts.h"
 #include "stream/decoder.h"
@@ -42,6 +43,7 @@ KeyRow row_of(const Key& key) {
                   help.c_str(), {.choices = choices_of(key.choices), .sample = std::string(key.sample)}),
              {key.least, key.most, key.above}};
   row.of_entry = true;
+  row.spec.group = row.spec.group && !key.of_device;
   row.fits = key.fits;
   row.form = key.form;
   row.or_number = key.or_number;
@@ -61,6 +63,7 @@ std::vector<KeyRow> entry_rows() {
   std::vector<KeyRow> all;
   std::set<std::string_view> seen;  // parts of one family share keys
   add_rows(all, seen, stream::builtin_decoders());
+  add_rows(all, seen, devices::builtin_models());
   add_rows(all, seen, devices::builtin_optimizers());
   add_rows(all, seen, sync::policy::builtin_controllers());
   add_rows(all, seen, sync::builtin_compressors());

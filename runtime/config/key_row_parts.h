@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,10 @@
 
 /// What the files that list keys share (private to config/): readers of values, bounds, and the lists
 /// themselves.
+namespace rivulet::sync::policy {
+enum class Role : std::uint8_t;
+}
+
 namespace rivulet::runtime {
 
 // Read by setters: coerce() has made the alternative certain.
@@ -48,8 +53,7 @@ inline Duration time(const Value& v) {
 /// Equal on all devices, or they would not train one model (architecture: group keys).
 inline bool is_group_key(const std::string& key) {
   if (key == "source.topics") return true;
-  if (key == "sync.bind" || key == "sync.advertise" || key == "sync.port" || key == "model.file")
-    return false;
+  if (key == "sync.bind" || key == "sync.advertise" || key == "sync.port") return false;
   constexpr std::array tables{"job.",   "decode.", "batch.",       "inject.",     "normalize.",
                               "model.", "train.",  "compression.", "checkpoint.", "sync."};
   return std::any_of(tables.begin(), tables.end(), [&](const char* table) { return key.starts_with(table); });
@@ -72,6 +76,8 @@ inline constexpr Bounds not_negative{0, 1e300, false};
 inline constexpr Bounds some_time{0, 86'400, true};
 inline constexpr Bounds rows{1, 1'000'000, false};
 
+/// The controllers of a role, for the help of its key: "every (what it does) | periodic (...)".
+std::string controllers_of(sync::policy::Role role);
 std::vector<KeyRow> model_rows();
 std::vector<KeyRow> train_rows();
 std::vector<KeyRow> sync_and_checkpoint_rows();

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "runtime/config/key_row_parts.h"
+#include "sync/policy/controller.h"
 
 namespace rivulet::runtime {
 
@@ -117,10 +118,7 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("buffer.rows", kind::integer, "8192", "rows that may wait"),
        {1, 1 << 24},
        [](Config& c, const Value& v) { c.buffer.rows = whole<std::size_t>(v); }},
-      {spec("batch.policy", kind::text, "\"unified\"",
-            "stream (as many rows as arrive in a tick) | fixed | throughput (rows by speed: steps take all "
-            "the same time) | unified (as many rows as pay, by streams, speeds and noise)",
-            {}),
+      {spec("batch.policy", kind::text, "\"unified\"", controllers_of(sync::policy::Role::batch).c_str()),
        {},
        [](Config& c, const Value& v) { c.batch.policy = str(v); }},
       {spec("batch.rows", kind::integer, "64", "of policy fixed"), rows,
@@ -149,8 +147,8 @@ std::vector<KeyRow> buffer_and_batch() {
        {},
        [](Config& c, const Value& v) { c.normalize.targets = std::get<bool>(v.data); }},
       {spec("inject.policy", kind::text, "\"auto\"",
-            "copies of rows that devices send each other: none | random (by chance) | auto (where labels or "
-            "features differ)"),
+            ("what devices send each other besides: none | " + controllers_of(sync::policy::Role::transfer))
+                .c_str()),
        {},
        [](Config& c, const Value& v) { c.inject.policy = str(v); }},
   };

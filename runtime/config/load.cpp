@@ -217,7 +217,6 @@ class Loader {
     d.missing = of_format<Settings::Numbers>("missing");
     if (const auto decimal = of_format<std::string>("decimal"); !decimal.empty()) d.decimal = decimal.front();
     fill();
-    out_.config.model.hidden = integers(settings_.at("model.mlp.hidden").value);
     classes_of_list();
   }
 

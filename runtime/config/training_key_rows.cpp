@@ -1,27 +1,48 @@
+#include <fmt/format.h>
+
+#include "devices/optimizer.h"
+#include "devices/trainer.h"
 #include "runtime/config/key_row_parts.h"
+#include "sync/policy/controller.h"
 
 /// Keys of what is computed and agreed, and of how the program is run.
 namespace rivulet::runtime {
+namespace {
+
+using sync::policy::Role;
+
+template <class Entries>
+std::string names_of(const Entries& entries) {
+  std::string text;
+  for (const auto* entry : entries) text += (text.empty() ? "" : " | ") + std::string(entry->name);
+  return text;
+}
+
+/// "gather (everyone gets every payload) | sum (...)"
+template <class Entries>
+std::string explained(const Entries& entries) {
+  std::string text;
+  for (const auto* entry : entries)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : " | ", entry->name, entry->help);
+  return text;
+}
+
+}  // namespace
+
+std::string controllers_of(Role role) {
+  std::vector<const sync::policy::ControllerEntry*> own;
+  for (const auto* entry : sync::policy::builtin_controllers())
+    if (entry->role == role && !(role == Role::collective && sync::policy::collective_named(entry->name)))
+      own.push_back(entry);
+  return explained(own);
+}
 
 std::vector<KeyRow> model_rows() {
   return {
-      {spec("model.name", kind::text, "\"lenet5\"", "linear | mlp | lenet5 | cnn | torchscript",
+      {spec("model.name", kind::text, "\"lenet5\"", names_of(devices::builtin_models()).c_str(),
             {.later = {"gru", "tcn", "autoencoder"}}),
        {},
        [](Config& c, const Value& v) { c.model.name = str(v); }},
-      {spec("model.mlp.hidden", kind::integers, "[64, 64]", "widths of mlp's hidden layers",
-            {.sample = "#[64, 64]"}),
-       {1, 1e6}},
-      {spec("model.mlp.activation", kind::text, "\"relu\"", "relu | tanh",
-            {.choices = {"relu", "tanh"}, .sample = "#\"relu\""}),
-       {},
-       [](Config& c, const Value& v) { c.model.activation = str(v); }},
-      {spec("model.mlp.skip", kind::boolean, "false",
-            "mlp also has a linear layer from the features to the outputs, which begins at 0: learns sooner "
-            "from few features",
-            {.sample = "#false"}),
-       {},
-       [](Config& c, const Value& v) { c.model.skip = std::get<bool>(v.data); }},
       {spec("model.classes", kind::integer, "10", "classification: labels are 0 to classes - 1"),
        {1, 1e6},
        [](Config& c, const Value& v) { c.model.classes = whole<std::uint32_t>(v); }},
@@ -44,14 +65,6 @@ std::vector<KeyRow> model_rows() {
             {.choices = {"off", "bfloat16"}}),
        {},
        [](Config& c, const Value& v) { c.model.autocast = str(v); }},
-      {spec("model.file", kind::text, "\"\"",
-            "of name torchscript: saved by torch.jit, a copy on every device", {.sample = "#\"\""}),
-       {},
-       [](Config& c, const Value& v) { c.model.file = str(v); }},
-      {spec("model.sha256", kind::text, "\"\"", "of model.file, as `model inspect` prints it",
-            {.sample = "#\"\""}),
-       {},
-       [](Config& c, const Value& v) { c.model.sha256 = str(v); }},
   };
 }
 
@@ -61,7 +74,7 @@ std::vector<KeyRow> train_rows() {
             {.choices = {"cross_entropy", "mse"}}),
        {},
        [](Config& c, const Value& v) { c.train.loss = str(v); }},
-      {spec("train.optimizer.name", kind::text, "\"sgd\"", "sgd | adam | adamw"),
+      {spec("train.optimizer.name", kind::text, "\"sgd\"", names_of(devices::builtin_optimizers()).c_str()),
        {},
        [](Config& c, const Value& v) { c.train.optimizer = str(v); }},
       {spec("train.optimizer.lr", kind::number, "0.05",
@@ -70,8 +83,10 @@ std::vector<KeyRow> train_rows() {
        positive, [](Config& c, const Value& v) { c.train.lr = real(v); }},
       {spec("train.optimizer.weight_decay", kind::number, "0.0", "L2"), not_negative,
        [](Config& c, const Value& v) { c.train.weight_decay = real(v); }},
-      {spec("train.lr_schedule.policy", kind::text, "\"constant\"",
-            "constant | step | cosine: how lr changes with the rows that the group has trained"),
+      {spec(
+           "train.lr_schedule.policy", kind::text, "\"constant\"",
+           ("how lr changes with the rows that the group has trained: " + controllers_of(Role::learning_rate))
+               .c_str()),
        {},
        [](Config& c, const Value& v) { c.train.lr_schedule = str(v); }},
       {spec("train.clip_grad_norm", kind::numbers, "\"auto\"",
@@ -111,19 +126,16 @@ std::vector<KeyRow> train_rows() {
 
 std::vector<KeyRow> sync_and_checkpoint_rows() {
   return {
-      {spec(
-           "sync.policy", kind::text, "\"auto\"",
-           "every (after each batch) | periodic (after steps of their own) | selsync (when gradients change) "
-           "| auto (as links and budget allow)"),
+      {spec("sync.policy", kind::text, "\"auto\"",
+            ("when the group agrees: " + controllers_of(Role::when)).c_str()),
        {},
        [](Config& c, const Value& v) { c.sync.policy = str(v); }},
       {spec("sync.deadline", kind::duration, "\"5s\"", "a peer that makes no progress for this long is lost"),
        some_time, [](Config& c, const Value& v) { c.sync.deadline = time(v); }},
       {spec("sync.collective", kind::text, "\"auto\"",
-            "how contributions become a sum: gather (payloads to all) | two_sided (slices, compressed both "
-            "ways) | shared_index (one device's largest numbers say which ones all sum) | low_rank (thin "
-            "matrices) | sum, ring, halving_doubling (whole) | learned (whichever was fast) | auto (by "
-            "bytes)"),
+            ("how contributions become a sum: " + explained(sync::builtin_aggregations()) + " | " +
+             controllers_of(Role::collective))
+                .c_str()),
        {},
        [](Config& c, const Value& v) { c.sync.collective = str(v); }},
       {spec("sync.speculate", kind::boolean, "true",
@@ -150,9 +162,7 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
        {},
        [](Config& c, const Value& v) { c.sync.on_peer_loss = str(v); }},
       {spec("compression.policy", kind::text, "\"auto\"",
-            "none | fixed (the same compressor and share in every round) | two-point | gravac | moo "
-            "(published: by how "
-            "much of the gradient is left) | auto (as sync.policy auto finds it)"),
+            ("none | " + controllers_of(Role::compression) + " | auto (as sync.policy finds it)").c_str()),
        {},
        [](Config& c, const Value& v) { c.compression.policy = str(v); }},
       {spec("checkpoint.every.rounds", kind::integer, "500", "applied rounds, or"),

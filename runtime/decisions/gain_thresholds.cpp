@@ -77,6 +77,15 @@ class Collection {
   std::uint64_t rounds_ = 0;
 };
 
+/// Those that have gains measured.
+std::string gain_policies(std::span<const sync::policy::ControllerEntry* const> catalog) {
+  std::string names;
+  for (const auto* entry : catalog)
+    if (entry->role == sync::policy::Role::compression && sync::policy::place_of_gains({entry}))
+      names += (names.empty() ? "" : ", ") + std::string(entry->name);
+  return names;
+}
+
 }  // namespace
 
 Result<GainThresholds> gain_thresholds(const std::string& log, double open,
@@ -92,10 +101,9 @@ Result<GainThresholds> gain_thresholds(const std::string& log, double open,
       return Error{ErrorCode::bad_record, reader.value().place() + ": " + taken.error().message};
   }
   if (all.rounds() == 0)
-    return Error{
-        ErrorCode::unavailable,
-        log +
-            " has no round with gains: they are measured with compression.policy two-point, gravac and moo"};
+    return Error{ErrorCode::unavailable,
+                 log + " has no round with gains: they are measured with compression.policy " +
+                     gain_policies(catalog)};
   return all.at(open);
 }
 

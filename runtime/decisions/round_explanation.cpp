@@ -7,6 +7,7 @@
 
 #include "core/time.h"
 #include "runtime/decisions/exchange_explanation.h"
+#include "sync/policy/controller.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -121,27 +122,12 @@ std::string what_it_cost(const RoundExplanation& story) {
       agree ? milliseconds(*agree) : "an unknown time (the next round is not in the log)");
 }
 
-/// Which of the numbers bound a device's rows.
 std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::size_t rank) {
-  const auto& policy = view.policy;
-  const auto& f = before.table.facts[rank];
   const std::uint32_t asked = before.plan.next.rows[rank];
-  const auto& id = view.members[rank];
-  if (policy.batch_policy == "fixed")
-    return fmt::format("{} was asked for {}: batch.rows, the same on every device.", id, rows_text(asked));
-  if (policy.batch_policy != "stream") return fmt::format("{} was asked for {}.", id, rows_text(asked));
-  std::string text =
-      fmt::format("{} was asked for {}: {} waiting, and {:.1f} rows/s in a tick of {}", id, rows_text(asked),
-                  f.queue_rows, f.stream_rate, milliseconds(to_seconds(policy.tick)));
-  if (asked > 0 && asked == policy.max)
-    text += "; batch.max allows no more";
-  else if (asked > 0 && asked >= f.rows_max)
-    text += "; its memory allows no more";
-  else if (asked > 0 && asked == policy.min)
-    text += "; batch.min is the least";
-  else if (asked == 0)
-    text += ": it need not wait for any";
-  return text + ".";
+  const std::string text = fmt::format("{} was asked for {}", view.members[rank], rows_text(asked));
+  const auto* batch = sync::policy::controller_named(sync::policy::Role::batch, view.policy.batch_policy);
+  if (batch == nullptr || batch->why_rows == nullptr) return text + ".";
+  return text + ": " + batch->why_rows(view.policy, before.table.facts[rank], asked) + ".";
 }
 
 std::string who_brought_less(const RoundExplanation& story, const ViewRecord& view,
@@ -158,11 +144,12 @@ std::string who_brought_less(const RoundExplanation& story, const ViewRecord& vi
 std::string how_they_agree_next(const RoundRecord& round) {
   const auto& next = round.plan.next;
   if (!next.apart || round.plan.now.stop) return "";
+  const auto* small = sync::policy::compressor_named(next.compressor);
+  const bool all = small != nullptr && !small->keeps_residual;
   return fmt::format(
       "Each makes {} of its own, then all agree on {:.3g} % of the parameters ({}, {}, {} bytes from each).",
       next.own_steps == 1 ? "a step" : fmt::format("{} steps", next.own_steps),
-      next.compressor == "dense" ? 100.0 : 100 * next.keep_ratio, next.compressor, next.collective,
-      next.payload_bytes);
+      all ? 100.0 : 100 * next.keep_ratio, next.compressor, next.collective, next.payload_bytes);
 }
 
 std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {

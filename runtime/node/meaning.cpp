@@ -73,11 +73,9 @@ Meaning meaning_of(const Config& config, const stream::Decoder& decoder) {
   // Of what is measured a shift is told only if there is one: states of before have none.
   const bool shifted = std::ranges::any_of(d.shift, [](double by) { return by != 0; });
   if (!d.normalize || shifted) add("shift", factors(d.shift));
-  if (config.model.name == "mlp") {
-    add("hidden layers", texts_of(config.model.hidden));
-    add("activation", {config.model.activation});
-    if (config.model.skip) add("skip", {"true"});
-  }
+  const devices::ModelEntry* model = model_named(config.model.name);
+  if (model != nullptr && model->meaning != nullptr)
+    for (auto& [what, list] : model->meaning(config.settings)) add(what.c_str(), std::move(list));
   return meaning;
 }
 

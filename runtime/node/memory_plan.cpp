@@ -11,7 +11,6 @@
 #include "runtime/node/node_config.h"
 #include "runtime/train/row_copies.h"
 #include "stream/dataset.h"
-#include "sync/controllers/overlap.h"
 #include "sync/message/facts.h"
 #include "sync/round/session.h"
 #include "sync/round/speculation.h"
@@ -146,22 +145,21 @@ class Planner {
     const auto* how = sync::policy::collective_named(c_.sync.collective);
     const bool whole = how != nullptr && how->fits == &sync::sums_whole;
     const double gathered = whole ? 0 : devices * payload;
-    const double summed = c_.sync.collective == "gather" ? 0 : payload;
+    const double summed = how != nullptr && how->pattern == sync::Pattern::to_all ? 0 : payload;
     add("payloads", gathered + summed, whole ? "model" : "sync.collective (sum needs one)", devices + 1);
     const bool speculates = c_.sync.speculate && c_.job.devices > 1 && !whole;
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.speculate", devices + 1);
-    const bool movements = sync::policy::agrees_on_movements(
-        worker_config(c_, {}, n_.rows, n_.layout).session.policy, sync::policy::builtin_controllers());
+    const auto policy = worker_config(c_, {}, n_.rows, n_.layout).session.policy;
+    const bool movements = sync::policy::agrees_on_movements(policy, sync::policy::builtin_controllers());
     // Two vectors, what a selection finds at most, and where something has left.
-    if (c_.compression.policy != "none") add("residual", (movements ? 5 : 4) * payload, "compression.policy");
+    if (policy.compression_policy != "none")
+      add("residual", (movements ? 5 : 4) * payload, "compression.policy");
     // How far they have come; what the optimizer had when the group agreed last, its copy for a checkpoint,
     // and that in a file's bytes.
     // ... and both once more where steps go on while the group agrees.
-    const std::string& wanted = c_.settings.text(sync::policy::overlap_key.name);
-    const bool may = c_.sync.policy == "auto" ? wanted != sync::policy::overlap_never
-                                              : wanted == sync::policy::overlap_always;
-    const bool overlaps = movements && may;
+    const auto* when = sync::policy::controller_named(sync::policy::Role::when, c_.sync.policy);
+    const bool overlaps = movements && when != nullptr && when->overlaps != nullptr && when->overlaps(policy);
     const auto arrays = static_cast<double>(n_.layout.optimizer_arrays.size());
     if (movements)
       add("own_steps", payload * (1 + 3 * arrays + (overlaps ? 1 + arrays : 0)),

@@ -85,10 +85,15 @@ Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, co
 
 namespace {
 
+bool has_fixed_rows(const Config& config) {
+  const auto* batch = sync::policy::controller_named(sync::policy::Role::batch, config.batch.policy);
+  return batch != nullptr && batch->fixed_rows;
+}
+
 /// What a batch may have of rows: the least and the most.
 std::pair<std::size_t, std::size_t> rows_of_batches(const Config& config) {
   const auto& batch = config.batch;
-  if (batch.policy == "fixed") return {batch.rows, batch.rows};
+  if (has_fixed_rows(config)) return {batch.rows, batch.rows};
   return {batch.min, std::max<std::size_t>(batch.min, std::min<std::size_t>(batch.max, config.buffer.rows))};
 }
 
@@ -256,8 +261,7 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   if (config.source.retention == "truncate-newest") reading.retention = Retention::truncate_newest;
   if (config.source.retention == "truncate-oldest") reading.retention = Retention::truncate_oldest;
   reading.largest_batch = config.batch.max;
-  reading.health.steps_in_time =
-      !options.dry_run && (config.batch.policy != "fixed" || config.job.devices == 1);
+  reading.health.steps_in_time = !options.dry_run && (!has_fixed_rows(config) || config.job.devices == 1);
   reading.health.batch_least = rows_of_batches(config).first;
   reading.format = config.decode.format;
   reading.topics = config.source.topics;

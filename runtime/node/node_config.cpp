@@ -9,6 +9,7 @@
 
 #include "core/digest.h"
 #include "core/rng.h"
+#include "devices/optimizer.h"
 #include "runtime/node/meaning.h"
 #include "stream/decoder/fill.h"
 
@@ -30,6 +31,12 @@ std::vector<float> usual_features(const Config& config) {
   return all;
 }
 
+const devices::OptimizerEntry* optimizer_named(std::string_view name) {
+  for (const devices::OptimizerEntry* entry : devices::builtin_optimizers())
+    if (entry->name == name) return entry;
+  return nullptr;
+}
+
 }  // namespace
 
 bool is_classification(const Config& config) {
@@ -47,10 +54,19 @@ bool measures_held_out(const Config& config) {
 }
 
 std::string transfer_policy(const Config& config) {
-  if (config.inject.policy != "auto") return config.inject.policy;
-  const bool apart = config.sync.policy == "auto" ||
-                     (config.sync.policy == "periodic" && config.settings.integer("sync.own_steps") > 1);
-  return apart && is_classification(config) && config.job.devices > 1 ? "auto" : "none";
+  const auto* transfer = sync::policy::controller_named(sync::policy::Role::transfer, config.inject.policy);
+  if (transfer == nullptr || !transfer->weighs_local_steps) return config.inject.policy;
+  sync::policy::PolicyConfig policy{.sync_policy = config.sync.policy};
+  policy.settings = sync::policy::settings_of(policy, config.settings);
+  const auto* when = sync::policy::controller_named(sync::policy::Role::when, config.sync.policy);
+  const bool local_steps = when != nullptr && when->plans_steps && when->contributes_deltas(policy);
+  return local_steps && is_classification(config) && config.job.devices > 1 ? config.inject.policy : "none";
+}
+
+const devices::ModelEntry* model_named(std::string_view name) {
+  for (const devices::ModelEntry* entry : devices::builtin_models())
+    if (entry->name == name) return entry;
+  return nullptr;
 }
 
 stream::DecodeConfig decode_config(const Config& config) {
@@ -79,24 +95,21 @@ devices::ModelConfig model_config(const Config& config, const RowShape& rows) {
   out.name = config.model.name;
   out.input = rows.shape;
   out.outputs = is_classification(config) ? config.model.classes : config.model.outputs;
-  out.hidden = config.model.hidden;
-  out.activation = config.model.activation;
-  out.skip = config.model.skip;
   out.loss = is_classification(config) ? devices::Loss::cross_entropy : devices::Loss::mse;
   out.scalar = config.model.dtype == "float64" ? Scalar::f64 : Scalar::f32;
   out.memory_format = config.model.memory_format == "contiguous" ? devices::MemoryFormat::contiguous
                                                                  : devices::MemoryFormat::channels_last;
   out.autocast_bfloat16 = config.model.autocast == "bfloat16";
   out.threads = config.device.threads;
-  out.file = config.model.file;
-  out.sha256 = config.model.sha256;
+  out.settings = config.settings;
   return out;
 }
 
 StateOwner owner_of(const Config& config, const stream::Decoder& decoder) {
-  const bool own = config.model.name == "torchscript";
-  return {own ? "torchscript-" + config.model.sha256.substr(0, 12) : config.model.name, config.job.name,
-          config.source.topics, meaning_of(config, decoder)};
+  const devices::ModelEntry* model = model_named(config.model.name);
+  const bool own = model != nullptr && model->state_name != nullptr;
+  return {own ? model->state_name(config.settings) : config.model.name, config.job.name, config.source.topics,
+          meaning_of(config, decoder)};
 }
 
 DataOwner data_owner_of(const Config& config) {
@@ -124,7 +137,8 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
     const bool is_matrix = slot.shape.size() > 1 && slot.shape[0] > 0;
     policy.tensor_rows.push_back(is_matrix ? static_cast<std::uint64_t>(slot.shape[0]) : 1);
   }
-  policy.momentum_adds_up = config.train.optimizer == "sgd";
+  const devices::OptimizerEntry* optimizer = optimizer_named(config.train.optimizer);
+  policy.momentum_adds_up = optimizer != nullptr && optimizer->movement_per_gradient != nullptr;
   policy.compression_policy = config.compression.policy;
   policy.learning_rate_policy = config.train.lr_schedule;
   policy.transfer_policy = transfer_policy(config);
@@ -136,8 +150,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.session.shape = sync::policy::shape_of(policy);
   out.session.settings = config.settings;
   if (policy.momentum_adds_up)
-    out.session.movement_per_gradient =
-        config.train.lr / (1 - config.settings.number("train.optimizer.momentum"));
+    out.session.movement_per_gradient = optimizer->movement_per_gradient(config.train.lr, config.settings);
   out.session.speculate = config.sync.speculate;
   out.partitions = claimed_partitions(config);
   out.stop_after = options.stop_after;

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/record.h"
@@ -19,6 +20,9 @@ namespace rivulet::runtime {
 /// Policy `auto` of inject goes by labels, and where devices step on their own: where there is neither,
 /// nobody measures for it.
 std::string transfer_policy(const Config& config);
+
+/// Of this build; null: no model has this name.
+const devices::ModelEntry* model_named(std::string_view name);
 
 /// Rows have classes, so that an accuracy can be measured; else numbers, and there is a loss alone.
 bool is_classification(const Config& config);

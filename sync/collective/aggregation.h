@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,6 +76,15 @@ class SpeculativeAggregation : public Aggregation {
   virtual void give_up(std::span<const std::uint32_t> rows) = 0;
 };
 
+/// Who sends what to whom.
+enum class Pattern : std::uint8_t {
+  sum,               ///< each number is summed by one device, one way or another
+  ring,              ///< ... from neighbor to neighbor
+  halving_doubling,  ///< ... by halves
+  chosen_by_one,     ///< a sum of the entries that one device names before
+  to_all,            ///< everybody's payload to everybody
+};
+
 /// Catalog: sync/collective/aggregation/<name>.cpp defines `const AggregationEntry aggregation_<name>`; its
 /// keys are configuration keys.
 struct AggregationEntry {
@@ -87,18 +97,42 @@ struct AggregationEntry {
   /// Contributions that this compressor makes small can be summed so. Null: all can.
   bool (*fits)(const CompressorEntry& compressor) = nullptr;
   std::span<const Key> keys = {};
+  /// Sums what others cannot. Of two that can, the one that has `fits`.
+  bool stands_in = false;
+  /// Of everybody's payload to everybody N - 1 leave a device, of a sum 2 (N - 1) / N.
+  Pattern pattern = Pattern::sum;
+  /// What a device sends needs nothing of others' before: it may leave before the plan is known, inside the
+  /// facts' message if the compressor keeps a residual.
+  bool may_leave_early = false;
+  /// To each peer in one agreement, about, the facts' among them, unless those carry the payload.
+  double messages = 3;
+  /// Bytes of a device that it must save, besides those of its messages, before it is chosen by bytes.
+  static constexpr double always = -std::numeric_limits<double>::infinity();
+  static constexpr double never = std::numeric_limits<double>::infinity();
+  double worth_saving = never;
+
+  [[nodiscard]] double messages_with(const CompressorEntry& compressor) const {
+    return may_leave_early && compressor.keeps_residual ? 1 : messages;
+  }
+  [[nodiscard]] double payloads_sent(std::size_t world) const {
+    const auto n = static_cast<double>(world);
+    return pattern == Pattern::to_all ? n - 1 : 2 * (n - 1) / n;
+  }
 };
 std::span<const AggregationEntry* const> builtin_aggregations() noexcept;
 /// The entry's own, as the transport can.
 std::unique_ptr<Aggregation> make_aggregation(const AggregationEntry& entry, Transport& transport);
 /// Same; the entry must have one.
 std::unique_ptr<SpeculativeAggregation> make_speculative(const AggregationEntry& entry, Transport& transport);
-/// For AggregationEntry::fits: a slot is all numbers as they are | it is some of them.
+/// For AggregationEntry::fits.
 inline bool sums_whole(const CompressorEntry& compressor) {
-  return !compressor.keeps_residual;
+  return compressor.kind() == SlotKind::whole;
 }
 inline bool sums_entries(const CompressorEntry& compressor) {
-  return compressor.keeps_residual && compressor.entries;
+  return compressor.kind() == SlotKind::entries;
+}
+inline bool sums_mixtures(const CompressorEntry& compressor) {
+  return compressor.kind() == SlotKind::mixture;
 }
 
 inline constexpr std::size_t payload_header_bytes = 64;

@@ -11,6 +11,13 @@
 
 namespace rivulet::sync {
 
+/// What a slot holds.
+enum class SlotKind : std::uint8_t {
+  whole,    ///< all numbers as they are
+  entries,  ///< some of them
+  mixture,  ///< a little of all
+};
+
 /// Parameters to the bytes of a slot, whose size all devices know before, and back. Stateless: functions of
 /// their arguments; any thread. To add one, add a file sync/compressor/<name>.cpp that defines
 /// `const CompressorEntry compressor_<name>`; its keys are configuration keys.
@@ -32,9 +39,16 @@ struct CompressorEntry {
   Status (*decode_add)(const Coding& coding, std::span<const std::byte> slot, double weight,
                        const GradientView& sum);
   std::span<const Key> keys = {};
+  /// Controllers that choose how much to send send slots of this kind by it.
+  bool usual = false;
   /// Bytes of a slot of its own that hold numbers; the others say where they belong, or stay empty. Not set:
   /// all of them.
   std::uint64_t (*value_bytes)(const Coding& coding, std::span<const std::byte> slot) = nullptr;
+
+  [[nodiscard]] constexpr SlotKind kind() const {
+    if (!keeps_residual) return SlotKind::whole;
+    return entries ? SlotKind::entries : SlotKind::mixture;
+  }
 };
 std::span<const CompressorEntry* const> builtin_compressors() noexcept;
 

@@ -31,6 +31,7 @@ const CompressorEntry compressor_dense{.name = "dense",
                                        .help = "every number, as it is",
                                        .slot_bytes = &slot_bytes,
                                        .encode = &encode,
-                                       .decode_add = &decode_add};
+                                       .decode_add = &decode_add,
+                                       .usual = true};
 
 }  // namespace rivulet::sync

@@ -107,6 +107,7 @@ const CompressorEntry compressor_low_rank{.name = "low_rank",
                                           .slot_bytes = &slot_bytes,
                                           .encode = &encode,
                                           .decode_add = &decode_add,
-                                          .keys = keys};
+                                          .keys = keys,
+                                          .usual = true};
 
 }  // namespace rivulet::sync

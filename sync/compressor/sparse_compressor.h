@@ -16,7 +16,8 @@ void encode_by(const Coding& coding, const GradientView& numbers, std::span<std:
 /// The entry of a compressor that finds its numbers by Of::select<T>, a Select<T>.
 template <class Of>
 constexpr CompressorEntry sparse_compressor(std::string_view name, std::uint16_t wire_id,
-                                            std::string_view help, std::span<const Key> keys) {
+                                            std::string_view help, std::span<const Key> keys,
+                                            bool usual = false) {
   return {.name = name,
           .wire_id = wire_id,
           .help = help,
@@ -25,6 +26,7 @@ constexpr CompressorEntry sparse_compressor(std::string_view name, std::uint16_t
           .encode = &encode_by<Of>,
           .decode_add = &decode_add_sparse,
           .keys = keys,
+          .usual = usual,
           .value_bytes = &sparse_value_bytes};
 }
 

@@ -37,6 +37,6 @@ struct Largest {
 
 extern const CompressorEntry compressor_topk;
 const CompressorEntry compressor_topk =
-    sparse_compressor<Largest>("topk", 3, "the largest numbers, the rest later", keys);
+    sparse_compressor<Largest>("topk", 3, "the largest numbers, the rest later", keys, true);
 
 }  // namespace rivulet::sync

@@ -40,7 +40,7 @@ std::string percent_of_few(double share) {
 }  // namespace
 
 Chooser::Price Chooser::price_of(double keep) const {
-  return price_of(way_of(inputs_.config, inputs_.table.size(), keep >= 1 ? "dense" : "topk", keep));
+  return price_of(way_of(inputs_.config, inputs_.table.size(), compressor_for(keep), keep));
 }
 
 Chooser::Price Chooser::price_of(const Way& way) const {
@@ -72,7 +72,7 @@ Choice Chooser::with(double keep) const {
 
 Choice Chooser::best() const {
   if (memory_[step_bytes_at] == 0) return first();
-  if (inputs_.config.compression_policy != "auto") return with(inputs_.entered.keep_ratio);
+  if (!leaves_compression_to_when(inputs_.config)) return with(inputs_.entered.keep_ratio);
   if (is_tiny()) return with(1);
   if (sends_all()) return {1, 1, 0, true};
   // Where there is nothing to learn, no larger share is sent than was.
@@ -138,14 +138,18 @@ bool Chooser::sends_all() const {
   return steps_for_bytes(price, Spending::usual) <= 1 && time_of(1, price) <= time_share;
 }
 
-Chooser::Price Chooser::price_of_low_rank() const {
-  return price_of(way_of(inputs_.config, inputs_.table.size(), "low_rank", 1));
+Chooser::Price Chooser::price_of_mixture() const {
+  return price_of(way_of(inputs_.config, inputs_.table.size(), mixture(), 1));
 }
 
-bool Chooser::affords_low_rank() const {
-  if (inputs_.config.compression_policy != "auto" || has_copies()) return false;
-  const Price price = price_of_low_rank();
-  const double slack = inputs_.entered.compressor == "low_rank" ? 1.2 : 1;
+std::string_view Chooser::mixture() {
+  return usual_compressor(SlotKind::mixture).name;
+}
+
+bool Chooser::affords_mixture() const {
+  if (!leaves_compression_to_when(inputs_.config) || has_copies()) return false;
+  const Price price = price_of_mixture();
+  const double slack = inputs_.entered.compressor == mixture() ? 1.2 : 1;
   const double most_seconds = slack * time_share / (1 - time_share) * memory_[step_seconds_at];
   return steps_for_bytes({price.bytes / slack, price.counted / slack, 0}, Spending::usual) <= 1 &&
          price.seconds <= most_seconds;
@@ -166,7 +170,7 @@ double Chooser::loss_of(double steps, double keep, const Price& price) const {
 
 /// Nothing is known yet: little is sent on any link, and soon.
 Choice Chooser::first() const {
-  const bool chooses = inputs_.config.compression_policy == "auto";
+  const bool chooses = leaves_compression_to_when(inputs_.config);
   return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.keep_ratio, 0, true};
 }
 

@@ -78,13 +78,16 @@ class Chooser {
     double seconds = 0;
   };
   [[nodiscard]] Price price_of(double keep) const;
-  [[nodiscard]] Price price_of_low_rank() const;
+  /// ... on a little of all of them.
+  [[nodiscard]] Price price_of_mixture() const;
+  /// The compressor that sends that.
+  [[nodiscard]] static std::string_view mixture();
   /// Seconds of an agreement to those of the steps before it, and its own.
   [[nodiscard]] double time_of(double steps, const Price& price) const;
   [[nodiscard]] Choice best() const;
   /// Thin matrices of gradients fit the budget and the time, in every step: where streams differ they learn
   /// what whole gradients do, also at rates at which topk does not (measured: bench/agreeing skew).
-  [[nodiscard]] bool affords_low_rank() const;
+  [[nodiscard]] bool affords_mixture() const;
   /// What was chosen last may stay: it fits, and hardly anything is better.
   [[nodiscard]] bool may_stay(const Choice& better) const;
   /// What is said besides.

@@ -14,15 +14,16 @@ constexpr double header = 66;
 /// budget).
 constexpr double message_bytes = 150 + 3.3 * header;
 
-std::string_view compressor_for(double keep) {
-  return keep >= 1 ? "dense" : "topk";
-}
-
 }  // namespace
 
+std::string_view compressor_for(double keep) {
+  return usual_compressor(keep >= 1 ? SlotKind::whole : SlotKind::entries).name;
+}
+
 double payloads_sent(std::string_view collective, std::size_t world) {
-  const auto n = static_cast<double>(world);
-  return collective == "gather" ? n - 1 : 2 * (n - 1) / n;
+  static constexpr AggregationEntry unknown{};
+  const AggregationEntry* how = collective_named(collective);
+  return (how != nullptr ? *how : unknown).payloads_sent(world);
 }
 
 void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next) {
@@ -46,14 +47,22 @@ Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compr
 }
 
 std::string_view cheapest_collective(std::size_t world, std::string_view compressor, double payload_bytes) {
-  // Below a quarter of a MiB saved, the phases of a sum cost more than its bytes.
-  constexpr double worth_it = 256.0 * 1024;
-  const auto n = static_cast<double>(world);
-  const double saved = (n - 1) * (1 - 2 / n) * payload_bytes;
-  if (compressor == "low_rank") return compressor;
-  if (compressor == "dense") return saved >= worth_it ? "sum" : "gather";
-  // Its payload goes with the facts, in one message to each; two_sided sends two more.
-  return saved > 2 * (n - 1) * message_bytes ? "two_sided" : "gather";
+  const AggregationEntry& usual = gathers_all();
+  const CompressorEntry* small = compressor_named(compressor);
+  if (small == nullptr) return usual.name;
+  const AggregationEntry* best = &usual;
+  double most = 0;
+  for (const AggregationEntry* entry : builtin_aggregations()) {
+    if (entry == &usual || !can_sum(*entry, *small)) continue;
+    const double payloads = usual.payloads_sent(world) - entry->payloads_sent(world);
+    const double messages = entry->messages_with(*small) - usual.messages_with(*small);
+    const double saved = payloads * payload_bytes -
+                         messages * static_cast<double>(world - 1) * message_bytes - entry->worth_saving;
+    if (saved <= most) continue;
+    best = entry;
+    most = saved;
+  }
+  return best->name;
 }
 
 double wire_bytes(double transport_bytes, std::size_t world) {
@@ -63,12 +72,11 @@ double wire_bytes(double transport_bytes, std::size_t world) {
 }
 
 double unseen_bytes(const Way& way, std::size_t world) {
-  // To each peer, about, facts among them: a small payload goes with those; a sum takes two, thin matrices
-  // two sums, positions one message before theirs.
-  double messages = 3;
-  if (way.collective == "gather" && way.compressor != "dense") messages = 1;
-  if (way.collective == "shared_index") messages = 4;
-  if (way.collective == "low_rank") messages = 5;
+  static constexpr AggregationEntry unknown{};
+  const AggregationEntry* how = collective_named(way.collective);
+  const CompressorEntry* small = compressor_named(way.compressor);
+  if (how == nullptr) how = &unknown;
+  const double messages = small != nullptr ? how->messages_with(*small) : how->messages;
   return static_cast<double>(world - 1) * messages * message_bytes;
 }
 

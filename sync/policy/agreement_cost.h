@@ -15,6 +15,9 @@ std::string_view cheapest_collective(std::size_t world, std::string_view compres
 /// Payloads that leave a device in one agreement, by a collective's name.
 double payloads_sent(std::string_view collective, std::size_t world);
 
+/// The compressor of a controller that chooses this share of the parameters.
+std::string_view compressor_for(double keep);
+
 /// The next round's contributions go through this compressor, and this share of them: sets all that follows.
 /// Nothing is set for a name that no compressor has.
 void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next);
@@ -24,8 +27,8 @@ Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compr
 /// ... those of a round that is not gated.
 Way way_of(const Schedule& entered);
 
-/// Bytes that leave a device's interface in one agreement on this share of the parameters, by topk below 1:
-/// facts, payloads, what TCP and IP put around them, and the unseen. `facts_bytes`: of one device.
+/// Bytes that leave a device's interface in one agreement on this share of the parameters: facts, payloads,
+/// what TCP and IP put around them, and the unseen. `facts_bytes`: of one device.
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes);
 double agreement_bytes(const Way& way, std::size_t world, double facts_bytes);
 /// What leaves the interface for what was given to the transport in one agreement.

@@ -84,7 +84,7 @@ bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const
 
 /// How contributions are exchanged where no controller decides.
 void schedule_exchange(const PolicyConfig& config, Schedule& next) {
-  next.collective = chooses_collective(config) ? "gather" : config.collective;
+  next.collective = chooses_collective(config) ? std::string(gathers_all().name) : config.collective;
   next.payload_bytes = config.contribution_bytes;
 }
 
@@ -92,15 +92,12 @@ void schedule_exchange(const PolicyConfig& config, Schedule& next) {
 void fit_collective(Schedule& next) {
   const AggregationEntry* how = collective_named(next.collective);
   if (how == nullptr || how->fits == nullptr) return;
-  if (const CompressorEntry* small = compressor_named(next.compressor); small != nullptr) {
-    if (how->fits(*small)) return;
-    next.collective = !small->keeps_residual ? "sum" : small->entries ? "gather" : "low_rank";
-    return;
+  const CompressorEntry* small = compressor_named(next.compressor);
+  if (small == nullptr) {  // a compressor of somebody's own
+    if (how->fits(usual_compressor(SlotKind::whole))) next.collective = gathers_all().name;
+  } else if (!how->fits(*small)) {
+    next.collective = stand_in_for(*small).name;
   }
-  const bool sums_whole = std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* one) {
-    return !one->keeps_residual && how->fits(*one);
-  });
-  if (sums_whole) next.collective = "gather";  // a compressor of somebody's own
 }
 
 std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {
@@ -203,7 +200,7 @@ void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& pla
     plan.now.way = {};
     return;
   }
-  if (!plan.now.leaving.empty()) plan.now.way = way_of(config, plan.now.weights.size(), "dense", 1);
+  if (!plan.now.leaving.empty()) plan.now.way = way_of(config, plan.now.weights.size(), compressor_for(1), 1);
   Schedule fitted{.collective = plan.now.way.collective, .compressor = plan.now.way.compressor};
   fit_collective(fitted);
   plan.now.way.collective = fitted.collective;

@@ -18,7 +18,7 @@ enum class Role : std::uint8_t {
   when,           ///< Decision::mode: whether the group agrees in this round
   batch,          ///< Schedule::rows, wait, whole, rest; holds a round
   transfer,       ///< Schedule::copies, guests
-  compression,    ///< Schedule::compressor, keep_ratio, payload_bytes
+  compression,    ///< Schedule::compressor, keep_ratio, payload_bytes; or the entry of `when` decides them
   collective,     ///< Schedule::collective
   learning_rate,  ///< Decision::learning_rate_factor
 };
@@ -85,8 +85,43 @@ struct ControllerEntry {
   /// Whether, set so, it has devices contribute how far they have come on copies of their own, and not
   /// gradients; null: it does not.
   bool (*contributes_deltas)(const PolicyConfig& config) = nullptr;
+
+  // Of a controller of `when`:
+  /// It can decide the compression, too, and does where no controller of compression is named
+  /// (leaves_compression_to_when()).
+  bool joint = false;
+  /// Schedule::own_steps is how many devices make, not only the most: what they cost can be told before.
+  bool plans_steps = false;
+  /// Local steps between two agreements while devices compute on copies of others' rows, where it chooses
+  /// them; null: as it always does.
+  double (*steps_with_copies)(const PolicyConfig& config) = nullptr;
+  /// Whether steps may be made while the group agrees; null: they are not.
+  bool (*overlaps)(const PolicyConfig& config) = nullptr;
+
+  // Of a controller of `transfer`:
+  /// It goes by labels and weighs rows against local steps: where there are none of these, it is left out,
+  /// and nobody measures for it.
+  bool weighs_local_steps = false;
+
+  // Of a controller of `compression`:
+  /// The compressor of every round; null: it chooses.
+  const std::string& (*compressor)(const Settings& settings) = nullptr;
+
+  // Of a controller of `batch`:
+  bool fixed_rows = false;   ///< each batch has batch.rows
+  bool fills_ticks = false;  ///< it asks for what comes in a batch.tick
+  /// Why it asked a device with these facts for so many rows, behind a colon; null: nobody is told.
+  std::string (*why_rows)(const PolicyConfig& config, const Facts& facts, std::uint32_t asked) = nullptr;
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
+/// What a configuration says for the role `compression` that has no controller of its own: the controller of
+/// `when` decides it, if it can (ControllerEntry::joint); else all is sent.
+inline constexpr std::string_view decided_jointly = "auto";
+inline bool leaves_compression_to_when(const PolicyConfig& config) {
+  return config.compression_policy == decided_jointly;
+}
+/// Of this build; null: nothing has this name.
+const ControllerEntry* controller_named(Role role, std::string_view name) noexcept;
 /// Those of a job, in the order in which they are asked.
 using Controllers = std::vector<const ControllerEntry*>;
 
@@ -102,6 +137,14 @@ ContributionShape shape_of(const PolicyConfig& config);
 const AggregationEntry* collective_named(std::string_view name) noexcept;
 /// The compressor of this name; null: nothing in this build.
 const CompressorEntry* compressor_named(std::string_view name) noexcept;
+/// The compressor that sends slots of this kind where a controller chooses how much to send.
+const CompressorEntry& usual_compressor(SlotKind kind) noexcept;
+/// Whether `how` can sum what this compressor sends.
+bool can_sum(const AggregationEntry& how, const CompressorEntry& compressor);
+/// The collective that sums whatever a compressor sends.
+const AggregationEntry& gathers_all() noexcept;
+/// The collective in place of one that cannot sum what this compressor sends.
+const AggregationEntry& stand_in_for(const CompressorEntry& compressor) noexcept;
 /// What the configuration names is a controller that chooses among several.
 bool chooses_collective(const PolicyConfig& config);
 /// Contributions are movements behind own steps, and residuals are left of those; else of gradients: one of

@@ -109,7 +109,7 @@ Result<Controllers> controllers_of(const PolicyConfig& config,
                    "inject.policy \"" + config.transfer_policy + "\" is not in this build"};
     all.push_back(transfer);
   }
-  if (config.compression_policy != "none") {
+  if (!leaves_compression_to_when(config) && config.compression_policy != "none") {
     const auto* compression = find(catalog, Role::compression, config.compression_policy);
     if (compression == nullptr)
       return Error{ErrorCode::invalid_config,
@@ -200,6 +200,10 @@ ContributionShape shape_of(const PolicyConfig& config) {
           {config.tensor_rows.begin(), config.tensor_rows.end()}};
 }
 
+const ControllerEntry* controller_named(Role role, std::string_view name) noexcept {
+  return find(builtin_controllers(), role, name);
+}
+
 const AggregationEntry* collective_named(std::string_view name) noexcept {
   for (const AggregationEntry* entry : builtin_aggregations())
     if (entry->name == name) return entry;
@@ -210,6 +214,28 @@ const CompressorEntry* compressor_named(std::string_view name) noexcept {
   for (const CompressorEntry* entry : builtin_compressors())
     if (entry->name == name) return entry;
   return nullptr;
+}
+
+const CompressorEntry& usual_compressor(SlotKind kind) noexcept {
+  for (const CompressorEntry* entry : builtin_compressors())
+    if (entry->usual && entry->kind() == kind) return *entry;
+  RIVULET_CHECK(false, "no compressor is the usual one of its kind");
+}
+
+bool can_sum(const AggregationEntry& how, const CompressorEntry& compressor) {
+  return how.fits == nullptr || how.fits(compressor);
+}
+
+const AggregationEntry& gathers_all() noexcept {
+  for (const AggregationEntry* entry : builtin_aggregations())
+    if (entry->stands_in && entry->fits == nullptr) return *entry;
+  RIVULET_CHECK(false, "no collective sums whatever it is given");
+}
+
+const AggregationEntry& stand_in_for(const CompressorEntry& compressor) noexcept {
+  for (const AggregationEntry* entry : builtin_aggregations())
+    if (entry->stands_in && entry->fits != nullptr && entry->fits(compressor)) return *entry;
+  return gathers_all();
 }
 
 bool chooses_collective(const PolicyConfig& config) {

@@ -81,7 +81,7 @@ GainKind gain_kind(std::string_view text) {
 }
 
 void gate(const Inputs& inputs, double keep, RoundPlan& plan) {
-  const std::string_view compressor = keep < 1 ? "topk" : "dense";
+  const std::string_view compressor = compressor_for(keep);
   plan.now.way = way_of(inputs.config, inputs.table.size(), compressor, keep);
   compress_with(inputs.config, compressor, keep, plan.next);
   plan.next.gated = true;

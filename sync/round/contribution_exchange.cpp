@@ -38,12 +38,14 @@ const CompressorEntry& ContributionExchange::compressor_of(const policy::Schedul
 
 bool ContributionExchange::speculates(const policy::Schedule& schedule) const {
   if (schedule.gated || !speculation_.speculates(schedule)) return false;
+  if (!entry_named(parts_.aggregations, schedule.collective).may_leave_early) return false;
   // At rest nobody expects rows, and a slot would leave from everybody for nothing.
   if (compressor_of(schedule).keeps_residual) return !schedule.rest;
   // Devices that step apart come at their own time: a payload behind the facts would wait for them as if they
   // were late.
   if (schedule.apart) return false;
-  return early_ == nullptr || early_bytes_ == schedule.payload_bytes;
+  return early_ == nullptr ||
+         (early_bytes_ == schedule.payload_bytes && early_collective_ == schedule.collective);
 }
 
 std::size_t ContributionExchange::expects(const policy::Schedule& next) const {
@@ -97,7 +99,8 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
 Status ContributionExchange::send_behind_facts(const GradientView& mine) {
   if (sent_ != Sent::behind_facts) return ok();
   if (!early_)
-    early_ = make_speculative(entry_named(parts_.aggregations, Speculation::collective), parts_.transport);
+    early_ = make_speculative(entry_named(parts_.aggregations, schedule_.collective), parts_.transport);
+  early_collective_ = schedule_.collective;
   early_bytes_ = schedule_.payload_bytes;
   return early_->send(parts_.transport, exchange(mine), rows_ > 0);
 }

@@ -81,6 +81,7 @@ class ContributionExchange {
   SpeculationOutcome outcome_ = SpeculationOutcome::none;
   std::vector<std::byte> payload_;                 ///< that leaves with the facts
   std::unique_ptr<SpeculativeAggregation> early_;  ///< null: none so far
+  std::string early_collective_;                   ///< whose it is
   std::size_t early_bytes_ = 0;                    ///< of its payloads, for which receives are posted
   std::map<std::string, std::unique_ptr<Aggregation>, std::less<>> aggregations_;
   Aggregation* running_ = nullptr;  ///< one of those

@@ -15,9 +15,8 @@ bool came_as_expected(const Round& round, const policy::Schedule& schedule) {
 }  // namespace
 
 bool Speculation::speculates(const policy::Schedule& schedule) const noexcept {
-  return possible_ && streak_ >= rounds_before && schedule.collective == collective &&
-         schedule.compressor == compressor_ && schedule.payload_bytes == payload_bytes_ &&
-         payload_bytes_ <= payload_bytes_max;
+  return possible_ && streak_ >= rounds_before && schedule.compressor == compressor_ &&
+         schedule.payload_bytes == payload_bytes_ && payload_bytes_ <= payload_bytes_max;
 }
 
 bool Speculation::see(const Round& round, const policy::Schedule& schedule, bool flushes) {

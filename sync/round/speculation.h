@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "sync/round/round.h"
 
@@ -10,16 +9,15 @@ namespace rivulet::sync {
 /// What became of contributions that left before the plan was known.
 enum class SpeculationOutcome : std::uint8_t { none, used, wasted };
 
-/// Whether contributions leave together with the facts, before there is a plan: when the last rounds all were
-/// what can be expected, gradients that everyone sends to everyone. It follows from the rounds of a view
-/// alone, so all its devices say the same.
+/// Whether contributions leave together with the facts, before there is a plan, by a collective that can
+/// (AggregationEntry::may_leave_early): when the last rounds all were what can be expected. It follows from
+/// the rounds of a view alone, so all its devices say the same.
 class Speculation {
  public:
   /// A larger payload is not sent on a guess: what it takes to travel outweighs the wait for a plan.
   static constexpr std::uint64_t payload_bytes_max = std::uint64_t{1} << 20;
   /// Rounds in a row that came as expected before one is bet on: at most every fifth payload is for nothing.
   static constexpr std::uint32_t rounds_before = 4;
-  static constexpr std::string_view collective = "gather";
 
   /// `possible`: there are peers, and it is wanted.
   explicit Speculation(bool possible) : possible_(possible) {}

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/support/entry_names.h"
 #include "tests/support/places.h"
 #include "tests/support/source_text.h"
 #include "tests/support/temp_dir.h"
@@ -19,7 +20,8 @@ using Check = Findings (*)(const std::filesystem::path&);
 
 constexpr Check all_checks[] = {
     check_include_arrows, check_third_party_doors, check_banned_calls, check_simulation_words,
-    check_metric_names,   check_file_lengths,      check_catalogs,     check_tests};
+    check_metric_names,   check_file_lengths,      check_catalogs,     check_tests,
+    check_entry_names};
 
 /// A tree of a few files that every check is content with.
 TempDir& plant_clean_tree(TempDir& tree) {
@@ -137,6 +139,31 @@ TEST_CASE("Tree: a third-party header outside its door is found") {
   check_nothing(check_third_party_doors, "sync/a.cpp", "#include <fmt/format.h>\n#include <sys/socket.h>\n");
 }
 
+TEST_CASE("Tree: the name of an entry outside its file is found") {
+  const auto with_topk = [](const std::string& path, const std::string& text) {
+    TempDir tree;
+    plant_clean_tree(tree);
+    tree.write(
+        "sync/compressor/topk.cpp",
+        "extern const CompressorEntry compressor_topk;\nconst CompressorEntry compressor_topk{\"topk\"};\n");
+    tree.write("sync/controllers/when/auto.cpp", "const ControllerEntry when_auto{Role::when, \"auto\"};\n");
+    tree.write(path, text);
+    return check_entry_names(tree.path());
+  };
+  for (const char* line :
+       {"bool a = name == \"topk\";", "use(\"topk\");", "bool b = config.sync_policy != \"auto\";",
+        "auto c = controller_named(Role::when, \"auto\");"}) {
+    const Findings findings = with_topk("sync/policy/a.cpp", std::string("// \"topk\"\n") + line + "\n");
+    CAPTURE(line);
+    REQUIRE(findings.size() == 1);
+    CHECK(findings.front().starts_with("sync/policy/a.cpp:2: "));
+  }
+  for (const char* line :
+       {"// as \"topk\" does", "say(\"of compressor topk\");", "bool d = bind == \"auto\";"})
+    CHECK(with_topk("sync/policy/a.cpp", line).empty());
+  CHECK(with_topk("runtime/config/config.h", "std::string compressor = \"topk\";\n").empty());
+}
+
 TEST_CASE("Tree: clocks, randomness, sleeping, shared ownership and a library's rounding are found") {
   check_found(check_banned_calls, "sync/a.cpp", "auto t = std::chrono::steady_clock::now();\n",
               "sync/a.cpp:1: ");
@@ -212,6 +239,9 @@ TEST_CASE("Tree: files stay short") {
 }
 TEST_CASE("Tree: catalogs grow by files alone") {
   check_real_tree(check_catalogs);
+}
+TEST_CASE("Tree: entries of catalogs are named by their own files alone") {
+  check_real_tree(check_entry_names);
 }
 TEST_CASE("Tree: tests include in the right order and do not sleep") {
   check_real_tree(check_tests);

@@ -58,7 +58,7 @@ TEST_CASE("Memory: a batch on LibTorch takes no more than its model says") {
     auto config = config_of(model, scalar);
     if (config.name == "mlp") {
       config.input = {500};
-      config.hidden = {2000, 3000};
+      set_hidden(config, {2000, 3000});
     }
     const auto device = devices::make_host_device();
     const auto trainer = make_trainer(config, *device);

@@ -56,8 +56,9 @@ Outputs outputs_of(const std::string& state_file, const std::string& exported, c
   const auto device = devices::make_host_device();
   const auto trainer = make_trainer(config, *device);
   auto state = runtime::read_state_file(
-      state_file,
-      {{"torchscript-" + config.sha256.substr(0, 12), "mnist", {"mnist"}}, trainer->layout(), *device});
+      state_file, {{"torchscript-" + config.settings.text("model.sha256").substr(0, 12), "mnist", {"mnist"}},
+                   trainer->layout(),
+                   *device});
   REQUIRE_MESSAGE(state, state.error().message);
   const Rows rows(config, 16, 23);
   write_features(rows, rows_file);
@@ -126,7 +127,7 @@ std::vector<std::string> with_script(const std::string& command, const std::stri
           "--set",
           "model.file=" + file,
           "--set",
-          "model.sha256=" + config.sha256};
+          "model.sha256=" + config.settings.text("model.sha256")};
 }
 
 std::vector<std::string> alone_with(const std::string& command, const std::string& file,

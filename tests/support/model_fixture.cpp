@@ -28,8 +28,26 @@ void pin_script(ModelConfig& config, const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
   RIVULET_CHECK(!bytes.empty(), file);
-  config.file = file;
-  config.sha256 = hex_of(sha256_of(std::as_bytes(std::span(bytes))));
+  config.settings.set("model.file", file);
+  config.settings.set("model.sha256", hex_of(sha256_of(std::as_bytes(std::span(bytes)))));
+}
+
+void set_hidden(ModelConfig& config, Settings::Integers widths) {
+  config.settings.set("model.mlp.hidden", std::move(widths));
+}
+
+void set_activation(ModelConfig& config, const std::string& name) {
+  config.settings.set("model.mlp.activation", name);
+}
+
+void set_skip(ModelConfig& config, bool skip) {
+  config.settings.set("model.mlp.skip", skip);
+}
+
+devices::MlpShape mlp_shape(const ModelConfig& config) {
+  return {.hidden = config.settings.integers("model.mlp.hidden"),
+          .tanh = config.settings.text("model.mlp.activation") == "tanh",
+          .skip = config.settings.flag("model.mlp.skip")};
 }
 
 ModelConfig config_of(std::string_view model, Scalar scalar) {
@@ -39,7 +57,9 @@ ModelConfig config_of(std::string_view model, Scalar scalar) {
   if (model == "lenet5") config.input = {1, 28, 28};
   if (model == "cnn") config.input = {3, 32, 32};
   config.outputs = 10;
-  config.hidden = {16, 8};
+  set_hidden(config, {16, 8});
+  set_activation(config, "relu");
+  set_skip(config, false);
   config.scalar = scalar;
   if (model == "torchscript") pin_script(config, source_path("tests/support/models/net.pt"));
   return config;

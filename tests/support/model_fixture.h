@@ -7,6 +7,7 @@
 
 #include "core/digest.h"
 #include "core/row.h"
+#include "devices/torch_mlp.h"
 #include "devices/trainer.h"
 
 /// Small parts that tests of devices and models share.
@@ -17,6 +18,13 @@ const devices::ModelEntry& model_entry(std::string_view name);
 
 /// A configuration every model accepts in its smallest sensible form.
 devices::ModelConfig config_of(std::string_view model, Scalar scalar = Scalar::f32);
+
+// Keys of an "mlp".
+void set_hidden(devices::ModelConfig& config, Settings::Integers widths);
+void set_activation(devices::ModelConfig& config, const std::string& name);
+void set_skip(devices::ModelConfig& config, bool skip);
+/// The same as the model reads them.
+devices::MlpShape mlp_shape(const devices::ModelConfig& config);
 
 /// Sets file and sha256 of a "torchscript".
 void pin_script(devices::ModelConfig& config, const std::string& file);

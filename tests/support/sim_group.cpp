@@ -48,7 +48,7 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.decode.scale = {1};
   c.decode.shift = {0};
   c.model.name = "sums";
-  c.model.hidden = {static_cast<std::int64_t>(schedule.devices)};
+  c.settings.set("model.mlp.hidden", Settings::Integers{static_cast<std::int64_t>(schedule.devices)});
   c.model.dtype = "float64";
   c.train.loss = "mse";
   c.normalize.targets = false;  // sums of what rows hold are the state

@@ -201,8 +201,8 @@ void step_sums(const devices::OptimizerStep& step) {
 }
 
 Result<std::unique_ptr<devices::Trainer>> make_sums(const devices::ModelConfig& config, devices::Device&) {
-  return std::unique_ptr<devices::Trainer>(
-      std::make_unique<SumsTrainer>(static_cast<std::size_t>(config.hidden.front())));
+  return std::unique_ptr<devices::Trainer>(std::make_unique<SumsTrainer>(
+      static_cast<std::size_t>(config.settings.integers("model.mlp.hidden").front())));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ double loss_of(const SimLine& line);
 SimLine learned(SimLine line, std::span<const double> numbers);
 
 /// The model "sums": three numbers per partition (parameters 3p .. 3p + 2), the first two RowSums, and behind
-/// them height and slope of a line. Partitions are as many as `model.hidden` says first.
+/// them height and slope of a line. Partitions are as many as `model.mlp.hidden` says first.
 std::span<const devices::OptimizerEntry* const> sim_optimizers() noexcept;
 std::span<const devices::ModelEntry* const> sim_models() noexcept;
 /// What the parameters of such a model say of a partition.

@@ -96,6 +96,7 @@ std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>
   config.name = c.model.name;
   config.input = c.decode.shape;
   config.outputs = c.model.classes;
+  config.settings = c.settings;
   const auto trainer = make_trainer(config, *device);
   auto agreed = make_state(*trainer, *device, derive_seed(c.job.seed, "model"));
   std::vector<devices::ModelState> copies;  // each with a momentum that stays its own

@@ -188,7 +188,7 @@ TEST_CASE("Config from records: the file is valid, trains on what it saw, and sa
   CHECK(c.model.classes == 2);
   CHECK(c.train.optimizer == "adam");
   CHECK(c.batch.max == 16);
-  CHECK(c.model.skip == (c.model.name == "mlp"));
+  CHECK(c.settings.flag("model.mlp.skip") == (c.model.name == "mlp"));
   CHECK(c.decode.normalize);  // numbers from the first rows would freeze what the rest is like
   CHECK(contains(made.value().text, "baseline (majority class): ok, 66.7 % of 60 labels"));
   CHECK_FALSE(contains(made.value().text, "model.classes"));

@@ -356,7 +356,7 @@ TEST_CASE("LibTorch: one thread means one, on whichever thread the trainer runs"
 
 TEST_CASE("LibTorch: what it refuses is an error of ours") {
   ModelConfig config = config_of("mlp");
-  config.hidden = {std::int64_t{1} << 62};
+  set_hidden(config, {std::int64_t{1} << 62});
   const auto device = make_host_device();
   const auto made = model_entry("mlp").make(config, *device);
   REQUIRE(!made);
@@ -387,18 +387,18 @@ TEST_CASE("LibTorch models: shapes and keys they cannot work with are refused by
   CHECK(std::ranges::any_of(made.value()->layout().parameter_slots,
                             [&](const TensorSlot& slot) { return slot.count == 96 * behind_pools; }));
   ModelConfig mlp = config_of("mlp");
-  mlp.activation = "gelu";
+  set_activation(mlp, "gelu");
   CHECK(message_of(mlp).find("\"gelu\"; it must be relu or tanh") != std::string::npos);
   mlp = config_of("mlp");
-  mlp.hidden = {4, 0};
+  set_hidden(mlp, {4, 0});
   CHECK(message_of(mlp).find("model.mlp.hidden holds 0") != std::string::npos);
 }
 
 TEST_CASE("MLP: the activation is the one asked for") {
   ModelConfig config = config_of("mlp");
-  config.hidden = {6};
+  set_hidden(config, {6});
   for (const bool tanh : {true, false}) {
-    config.activation = tanh ? "tanh" : "relu";
+    set_activation(config, tanh ? "tanh" : "relu");
     Bench bench(config);
     const Rows rows(config, 4, 2);
     const torch::Tensor hidden = torch::nn::functional::linear(

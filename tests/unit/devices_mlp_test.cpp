@@ -19,10 +19,10 @@ namespace {
 ModelConfig mlp(Loss loss, std::int64_t outputs, const std::string& activation = "relu") {
   ModelConfig config = config_of("mlp", Scalar::f64);
   config.input = {3, 7};
-  config.hidden = {18, 5};
+  set_hidden(config, {18, 5});
   config.loss = loss;
   config.outputs = outputs;
-  config.activation = activation;
+  set_activation(config, activation);
   return config;
 }
 
@@ -100,10 +100,10 @@ TEST_CASE("MLP: the gradient is the slope of the loss, with few rows and with mo
            {std::pair(Loss::cross_entropy, 4), std::pair(Loss::mse, 3), std::pair(Loss::mse, 1)}) {
         auto config = mlp(loss, outputs, activation);
         CHECK(gap_to_slope(config, rows) < 1e-6);
-        config.skip = true;
+        set_skip(config, true);
         CHECK(gap_to_slope(config, rows) < 1e-6);
-        config.skip = false;
-        config.hidden = {};
+        set_skip(config, false);
+        set_hidden(config, {});
         CHECK(gap_to_slope(config, rows) < 1e-6);
       }
     }

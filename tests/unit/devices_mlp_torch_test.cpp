@@ -16,7 +16,8 @@ namespace {
 
 struct Side {
   explicit Side(const ModelConfig& config, bool by_torch)
-      : trainer(by_torch ? make_torch_mlp(config, {}).value() : make_trainer(config, *device)),
+      : trainer(by_torch ? make_torch_mlp(config, mlp_shape(config), {}).value()
+                         : make_trainer(config, *device)),
         state(make_state(*trainer, *device, 9)),
         memory(make_contribution(trainer->layout(), *device)),
         out(view_of(*memory, trainer->layout())) {}
@@ -71,11 +72,11 @@ TEST_CASE("MLP: our own layers begin as LibTorch's, to the bit, and step as they
         for (const bool skip : {false, true}) {
           ModelConfig config = config_of("mlp", scalar);
           config.input = {9};
-          config.hidden = {33, 16, 7};
+          set_hidden(config, {33, 16, 7});
           config.outputs = 3;
-          config.activation = activation;
+          set_activation(config, activation);
           config.loss = loss;
-          config.skip = skip;
+          set_skip(config, skip);
           CAPTURE(activation);
           CAPTURE(bytes_of(scalar));
           CAPTURE(skip);
@@ -87,14 +88,14 @@ TEST_CASE("MLP: our own layers begin as LibTorch's, to the bit, and step as they
 TEST_CASE("MLP: wide layers and a GPU's numbers are LibTorch's") {
   const auto device = make_host_device();
   ModelConfig config = config_of("mlp");
-  config.hidden = {512, 512};
+  set_hidden(config, {512, 512});
   Side chosen(config, false);
   Side torch(config, true);
   const Rows rows(config, 16, 4);
   REQUIRE(chosen.trainer->compute_gradients(chosen.state, rows.all(), chosen.out));
   REQUIRE(torch.trainer->compute_gradients(torch.state, rows.all(), torch.out));
   CHECK(digest_of_numbers(chosen.out) == digest_of_numbers(torch.out));
-  config.hidden = {16};
+  set_hidden(config, {16});
   Side narrow(config, false);
   Side other(config, true);
   REQUIRE(narrow.trainer->compute_gradients(narrow.state, rows.all(), narrow.out));

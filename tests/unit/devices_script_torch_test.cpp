@@ -52,10 +52,10 @@ struct Script {
     file = (folder.path() / "model.pt").string();
     save_model(file, outputs);
     config = config_of("torchscript");
-    config.file = file;
+    config.settings.set("model.file", file);
     const auto facts = inspect_script(file, config.input);
     REQUIRE_MESSAGE(facts, facts.error().message);
-    config.sha256 = facts.value().sha256;
+    config.settings.set("model.sha256", facts.value().sha256);
   }
   [[nodiscard]] Result<ModelNeeds> tried(const Trial& trial = {}) const {
     return model_entry("torchscript").try_out(config, trial);
@@ -168,11 +168,11 @@ TEST_CASE("Script: what it takes is measured: parameters, and what a row costs")
 
 TEST_CASE("Script: a file that is not the pinned one, or no model of such rows, is refused with its name") {
   Script script;
-  const std::string right = script.config.sha256;
-  script.config.sha256 = std::string(64, '0');
+  const std::string right = script.config.settings.text("model.sha256");
+  script.config.settings.set("model.sha256", std::string(64, '0'));
   CHECK(script.refusal().code == ErrorCode::invalid_config);
   CHECK(contains(script.refusal().message, "its sha256 is " + right));
-  script.config.sha256 = right;
+  script.config.settings.set("model.sha256", right);
   script.config.outputs = 7;
   CHECK(contains(script.refusal().message, "[2, 10], must be [2, 7]"));
   script.config.outputs = 10;

@@ -17,8 +17,8 @@ constexpr std::size_t features = ColumnModel::features;
 ModelConfig with_skip(Loss loss, std::int64_t outputs) {
   ModelConfig config = config_of("mlp", Scalar::f64);
   config.input = {features};
-  config.hidden = {6};
-  config.skip = true;
+  set_hidden(config, {6});
+  set_skip(config, true);
   config.loss = loss;
   config.outputs = outputs;
   config.optimizer_arrays = {{"momentum", ArrayKind::movement}, {"exp_avg_sq", ArrayKind::square}};
@@ -40,7 +40,7 @@ TEST_CASE("Skip: it begins at 0, the other layers as without it, and it learns a
   ModelConfig config = with_skip(Loss::cross_entropy, 2);
   const auto trainer = make_trainer(config, *device);
   auto state = make_state(*trainer, *device, 3);
-  config.skip = false;
+  set_skip(config, false);
   const auto without = make_trainer(config, *device);
   const auto plain = make_state(*without, *device, 3);
   const auto memory = make_contribution(trainer->layout(), *device);
@@ -128,7 +128,7 @@ TEST_CASE("Skip: an exported model takes rows as they came") {
 
 TEST_CASE("Skip: a model without hidden layers has nothing to pass") {
   ModelConfig config = with_skip(Loss::cross_entropy, 2);
-  config.hidden = {};
+  set_hidden(config, {});
   const auto device = make_host_device();
   const auto made = model_entry("mlp").make(config, *device);
   REQUIRE_FALSE(made);

@@ -77,8 +77,8 @@ TEST_CASE("Config: defaults of the struct, of the table and of the canonical fil
   CHECK(
       std::tie(c.decode.format, c.decode.shape, c.decode.scale, c.decode.shift, c.decode.max_record_bytes) ==
       std::tie(d.decode.format, d.decode.shape, d.decode.scale, d.decode.shift, d.decode.max_record_bytes));
-  CHECK(std::tie(c.model.name, c.model.hidden, c.model.classes, c.model.dtype) ==
-        std::tie(d.model.name, d.model.hidden, d.model.classes, d.model.dtype));
+  CHECK(std::tie(c.model.name, c.model.classes, c.model.dtype) ==
+        std::tie(d.model.name, d.model.classes, d.model.dtype));
   CHECK(std::tie(c.train.lr, c.settings, c.train.loss, c.train.on_nonfinite) ==
         std::tie(d.train.lr, d.settings, d.train.loss, d.train.on_nonfinite));
   CHECK(std::tie(c.sync.deadline, c.sync.bind, c.sync.digest_every, c.sync.speculate, c.http.listen,

@@ -130,7 +130,7 @@ TEST_CASE("Config layers: --set takes TOML, bare strings, bare lists and inline 
   CHECK(c.settings.number("train.optimizer.momentum") == 0.5);
   CHECK(c.batch.tick == 50ms);
   CHECK(c.source.start == "120");
-  CHECK(c.model.hidden == std::vector<std::int64_t>{8, 16});
+  CHECK(c.settings.integers("model.mlp.hidden") == std::vector<std::int64_t>{8, 16});
   CHECK(c.train.clip_grad_norm == 2.0);
   CHECK(c.source.repeat);
   CHECK(c.evaluate.held_out_path == "/x y");
@@ -286,6 +286,25 @@ TEST_CASE(
   CHECK(contains(complaints(with({"compression.policy=none"}, "shared_index")),
                  "which without a compressor is the same as 'sum'"));
   CHECK(contains(complaints({"sync.collective=two_sidde"}), "did you mean 'two_sided'"));
+}
+
+TEST_CASE("Config: a compression that no policy decides is refused where somebody asks for it") {
+  const auto complaints = [](const testing::Lines& sets) {
+    auto input = input_of();
+    input.catalog = runtime::builtin_catalog_names();
+    input.sets = {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1", "source.topics=t",
+                  "model.name=linear"};
+    input.sets.insert(input.sets.end(), sets.begin(), sets.end());
+    std::string all;
+    for (const auto& problem : load_config(input).problems) all += problem.message + "\n";
+    return all;
+  };
+  CHECK(contains(
+      complaints({"sync.policy=every", "compression.policy=auto"}),
+      "'compression.policy' is 'auto', but 'sync.policy' = 'every' does not decide the compression"));
+  for (const char* policy : {"every", "periodic", "selsync", "auto"})
+    CHECK(complaints({std::string("sync.policy=") + policy}).empty());
+  CHECK(complaints({"sync.policy=auto", "compression.policy=auto"}).empty());
 }
 
 TEST_CASE("Config group: the hash tells one key from another, and where a value ends") {

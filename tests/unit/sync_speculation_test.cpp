@@ -83,9 +83,6 @@ TEST_CASE("Speculation: never where the schedule is of another exchange") {
   other.compressor = "nonzero";
   CHECK_FALSE(speculation.speculates(other));
   other = dense;
-  other.collective = "sum";
-  CHECK_FALSE(speculation.speculates(other));
-  other = dense;
   other.payload_bytes = 15;
   CHECK_FALSE(speculation.speculates(other));
 }

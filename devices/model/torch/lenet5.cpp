@@ -1,8 +1,13 @@
+#include <algorithm>
+#include <array>
+
 #include "devices/model_support.h"
 #include "devices/torch/torch_trainer.h"
 
 namespace rivulet::devices {
 namespace {
+
+constexpr std::array<std::int64_t, 3> picture{1, 28, 28};
 
 /// LeCun et al. 1998, with ReLU and max pooling: 61 706 parameters for ten classes.
 ///   [n, 1, 28, 28] conv 5x5 pad 2 -> [n, 6, 28, 28] pool -> [n, 6, 14, 14]
@@ -32,7 +37,7 @@ struct LeNet5 final : Network {
 
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device) {
   if (Status good = check_model_config(config); !good) return good.error();
-  if (config.input != std::vector<std::int64_t>{1, 28, 28}) return wrong_input(config, "[1, 28, 28]");
+  if (!std::ranges::equal(config.input, picture)) return wrong_input(config, "[1, 28, 28]");
   return make_torch_trainer(
       config, device.computes_on(),
       [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<LeNet5>(c); });
@@ -51,6 +56,11 @@ ModelNeeds needs(const ModelConfig& config) {
 
 extern const ModelEntry model_lenet5;
 const ModelEntry model_lenet5{
-    "lenet5", "LeNet-5 for one-channel images of 28 x 28", make, needs, nullptr, false, true};
+    .name = "lenet5",
+    .help = "LeNet-5 for one-channel images of 28 x 28",
+    .make = make,
+    .needs = needs,
+    .linear_last = true,
+    .suits = [](std::span<const std::int64_t> shape) { return std::ranges::equal(shape, picture) ? 3 : 0; }};
 
 }  // namespace rivulet::devices

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "runtime/config/config.h"
 
 namespace rivulet::runtime::cli {
 
@@ -13,7 +14,7 @@ struct DemoOptions {
   int devices = 0;         ///< 0 = as many as rates
   std::string rates = "";  ///< empty = 800,400,200,100 over and over
   double seconds = 40;
-  std::string model = "lenet5";
+  std::string model = Config::Model().name;
   std::uint64_t seed = 42;
   std::string keep;     ///< folder to leave everything in; empty = a temporary one
   std::string data;     ///< empty = found beside the binary

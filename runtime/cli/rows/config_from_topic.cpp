@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <numeric>
+#include <span>
 
+#include "core/check.h"
 #include "core/printable.h"
 #include "runtime/cli/rows/row_survey.h"
 #include "runtime/cli/rows/topic_guess.h"
@@ -60,22 +63,39 @@ Keys keys_of_topic(const std::string& topic, const std::string& job, int partiti
           {"source.partitions", fmt::format("[{}]", fmt::join(mine, ", "))}};
 }
 
-/// The best of this build for rows of this shape.
-std::string model_for(const std::string& shape) {
-  const auto models = builtin_catalog_names().models;
-  for (const char* name : {"lenet5", "mlp"}) {
-    const bool there = std::find(models.begin(), models.end(), name) != models.end();
-    if (there && (name != std::string_view("lenet5") || shape == "[1, 28, 28]")) return name;
+/// "[1, 28, 28]"; empty: none.
+std::vector<std::int64_t> shape_in(const std::string& list) {
+  std::vector<std::int64_t> shape;
+  for (const char* at = list.data(); at != list.data() + list.size();) {
+    std::int64_t axis = 0;
+    const auto [end, error] = std::from_chars(at, list.data() + list.size(), axis);
+    if (error == std::errc()) shape.push_back(axis);
+    at = error == std::errc() ? end : at + 1;
   }
-  return "linear";
+  return shape;
 }
 
-/// Of few numbers a row: small steps of Adam learn from each row, and a skip knows at once what is linear in
-/// them (bench/streams).
-Keys training_keys(const std::string& model) {
-  if (model != "linear" && model != "mlp") return {};
-  Keys keys{{"train.optimizer.name", "\"adam\""}, {"train.optimizer.lr", "0.01"}, {"batch.max", "16"}};
-  if (model == "mlp") keys.emplace_back("model.mlp.skip", "true");
+/// The best of this build for rows of this shape.
+const devices::ModelEntry& model_for(std::span<const std::int64_t> shape) {
+  const devices::ModelEntry* best = nullptr;
+  int most = 0;
+  for (const devices::ModelEntry* entry : devices::builtin_models()) {
+    const int suits = entry->suits != nullptr ? entry->suits(shape) : 0;
+    if (suits > most) best = entry;
+    most = std::max(most, suits);
+  }
+  RIVULET_CHECK(best != nullptr, "some model suits any rows");
+  return *best;
+}
+
+/// Of few numbers a row: small steps of Adam learn from each row (bench/streams).
+Keys training_keys(const devices::ModelEntry& model) {
+  Keys keys;
+  if (model.small_steps)
+    keys = {{"train.optimizer.name", toml_string(std::string(optimizer_of_small_steps))},
+            {"train.optimizer.lr", "0.01"},
+            {"batch.max", "16"}};
+  for (const auto& [key, value] : model.proposed) keys.emplace_back(key, value);
   return keys;
 }
 
@@ -201,7 +221,8 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
   auto notes = guess.value().notes;
   Keys keys = keys_of_topic(topic, job, partitions);
   keys.insert(keys.end(), guess.value().keys.begin(), guess.value().keys.end());
-  keys.emplace_back("model.name", toml_string(model_for(value_in(keys, "decode.raw.shape"))));
+  keys.emplace_back("model.name",
+                    toml_string(std::string(model_for(shape_in(value_in(keys, "decode.raw.shape"))).name)));
   // Judged as the numbers are in the records.
   const bool raw = guess.value().format == "raw";
   Keys unscaled = keys;
@@ -212,7 +233,7 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
   if (!seen) return seen.error();
   const auto& survey = seen.value();
   add_scale(keys, unscaled, plain.config, survey, guess.value(), notes);
-  std::ranges::move(training_keys(plain.config.model.name), std::back_inserter(keys));
+  std::ranges::move(training_keys(*model_named(plain.config.model.name)), std::back_inserter(keys));
   const auto loaded = load_with(brokers, keys);
   if (!loaded.usable()) return first_error(loaded);
   if (const auto largest = survey.labels().largest(); !largest.empty()) notes.push_back("labels: " + largest);

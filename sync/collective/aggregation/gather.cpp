@@ -7,10 +7,13 @@ namespace rivulet::sync {
 extern const AggregationEntry aggregation_gather;
 const AggregationEntry aggregation_gather{
     .name = "gather",
-    .help = "everyone gets every payload and adds them in rank order: the same bits on every device",
+    .help = "payloads to all, added in rank order",
     .make = []() -> std::unique_ptr<Aggregation> { return make_slot_gather(false); },
     .make_gathered = []() -> std::unique_ptr<Aggregation> { return make_gathered_sum(false); },
     .make_speculative =
-        [](bool gathers) { return gathers ? make_gathered_sum(true) : make_slot_gather(true); }};
+        [](bool gathers) { return gathers ? make_gathered_sum(true) : make_slot_gather(true); },
+    .stands_in = true,
+    .pattern = Pattern::to_all,
+    .may_leave_early = true};
 
 }  // namespace rivulet::sync

@@ -5,9 +5,9 @@ namespace rivulet::sync {
 extern const AggregationEntry aggregation_halving_doubling;
 const AggregationEntry aggregation_halving_doubling{
     .name = "halving_doubling",
-    .help =
-        "dense sum in place, always by halves: fewest steps (ring, where the devices are no power of two)",
+    .help = "whole contributions, by halves",
     .make = [] { return make_dense_sum(SumSchedule::halving_doubling); },
-    .fits = &sums_whole};
+    .fits = &sums_whole,
+    .pattern = Pattern::halving_doubling};
 
 }  // namespace rivulet::sync

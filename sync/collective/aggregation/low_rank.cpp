@@ -197,9 +197,11 @@ class LowRank final : public Aggregation {
 extern const AggregationEntry aggregation_low_rank;
 const AggregationEntry aggregation_low_rank{
     .name = "low_rank",
-    .help = "thin matrices of each tensor, summed in two steps and warm from round to round (PowerSGD)",
+    .help = "thin matrices (PowerSGD)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<LowRank>(); },
-    .fits =
-        [](const CompressorEntry& compressor) { return compressor.keeps_residual && !compressor.entries; }};
+    .fits = &sums_mixtures,
+    .stands_in = true,
+    .messages = 5,  // two sums
+    .worth_saving = AggregationEntry::always};
 
 }  // namespace rivulet::sync

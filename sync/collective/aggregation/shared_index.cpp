@@ -26,9 +26,7 @@ constexpr std::array keys{
     Key{.name = "sync.shared_index.root",
         .type = KeyType::text,
         .text = "\"turns\"",
-        .help =
-            "of collective shared_index: whose largest numbers: each device's by turns (STAR), or those of "
-            "the largest norm (VAR)",
+        .help = "one device's largest numbers say which ones all sum (AR-Topk)",
         .choices = "turns | largest"},
 };
 
@@ -257,6 +255,8 @@ const AggregationEntry aggregation_shared_index{
     .help = "the largest numbers of one device say which ones all of them sum (AR-Topk)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<SharedIndex>(); },
     .fits = &sums_entries,
-    .keys = keys};
+    .keys = keys,
+    .pattern = Pattern::chosen_by_one,
+    .messages = 4};  // positions before a sum
 
 }  // namespace rivulet::sync

@@ -230,8 +230,9 @@ Progress TwoSided::fail(Error error) {
 extern const AggregationEntry aggregation_two_sided;
 const AggregationEntry aggregation_two_sided{
     .name = "two_sided",
-    .help = "slices summed by their owners, compressed both ways: the fewest bytes from four devices on",
+    .help = "slices, compressed both ways",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<TwoSided>(); },
-    .fits = &sums_entries};
+    .fits = &sums_entries,
+    .worth_saving = 0};
 
 }  // namespace rivulet::sync

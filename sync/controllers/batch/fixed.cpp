@@ -18,7 +18,14 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry batch_fixed;
-const ControllerEntry batch_fixed{Role::batch, "fixed",
-                                  "the same rows on every device; all wait for the slowest stream", &propose};
+const ControllerEntry batch_fixed{
+    .role = Role::batch,
+    .name = "fixed",
+    .help = "the same rows on every device; all wait for the slowest stream",
+    .propose = &propose,
+    .fixed_rows = true,
+    .why_rows = [](const PolicyConfig&, const Facts&, std::uint32_t) -> std::string {
+      return "batch.rows, the same on every device";
+    }};
 
 }  // namespace rivulet::sync::policy

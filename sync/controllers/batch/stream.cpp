@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "sync/policy/controller.h"
 
@@ -51,10 +54,25 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   plan.why = "batch = rate * tick";
 }
 
+/// Which of the numbers bounds a device's rows.
+std::string why_rows(const PolicyConfig& config, const Facts& facts, std::uint32_t asked) {
+  const double tick = 1000 * to_seconds(config.tick);
+  std::string text = fmt::format("{} waiting, and {:.1f} rows/s in a tick of {:.{}f} ms", facts.queue_rows,
+                                 facts.stream_rate, tick, tick < 10 ? 1 : 0);
+  if (asked == 0) return text + ": it need not wait for any";
+  if (asked == config.max) return text + "; batch.max allows no more";
+  if (asked >= facts.rows_max) return text + "; its memory allows no more";
+  return asked == config.min ? text + "; batch.min is the least" : text;
+}
+
 }  // namespace
 
 extern const ControllerEntry batch_stream;
-const ControllerEntry batch_stream{Role::batch, "stream",
-                                   "rows follow each device's stream: b = rate * tick (ScaDLES)", &propose};
+const ControllerEntry batch_stream{.role = Role::batch,
+                                   .name = "stream",
+                                   .help = "rows follow each device's stream: b = rate * tick (ScaDLES)",
+                                   .propose = &propose,
+                                   .fills_ticks = true,
+                                   .why_rows = &why_rows};
 
 }  // namespace rivulet::sync::policy

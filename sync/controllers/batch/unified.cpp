@@ -227,6 +227,7 @@ const ControllerEntry batch_unified{
     .fact_fields = measurements,
     .memory = memory_size,
     .figures = figures,
-    .slow = {[](const PolicyConfig&) { return half_life_of_mean(weight_of_a_round); }, changes_at}};
+    .slow = {[](const PolicyConfig&) { return half_life_of_mean(weight_of_a_round); }, changes_at},
+    .fills_ticks = true};
 
 }  // namespace rivulet::sync::policy

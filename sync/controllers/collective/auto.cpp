@@ -13,8 +13,6 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry collective_auto;
-const ControllerEntry collective_auto{Role::collective, "auto",
-                                      "gather; sum or two_sided where that saves enough bytes for its phases",
-                                      &propose};
+const ControllerEntry collective_auto{Role::collective, "auto", "by bytes", &propose};
 
 }  // namespace rivulet::sync::policy

@@ -30,8 +30,12 @@ constexpr std::array keys{
 /// What is left out would lose its momentum, where the group keeps it.
 bool contributes_deltas(const PolicyConfig& config) {
   const CompressorEntry* small = compressor_named(setting(config, keys[0].name).text);
-  return small != nullptr && small->keeps_residual && small->entries && config.momentum_adds_up &&
+  return small != nullptr && small->kind() == SlotKind::entries && config.momentum_adds_up &&
          setting(config, keys[2].name).text == "own";
+}
+
+const std::string& compressor(const Settings& settings) {
+  return settings.text(keys[0].name);
 }
 
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
@@ -47,6 +51,7 @@ const ControllerEntry compression_fixed{.role = Role::compression,
                                         .help = "the same compressor and share in every round",
                                         .propose = &propose,
                                         .keys = keys,
-                                        .contributes_deltas = &contributes_deltas};
+                                        .contributes_deltas = &contributes_deltas,
+                                        .compressor = &compressor};
 
 }  // namespace rivulet::sync::policy

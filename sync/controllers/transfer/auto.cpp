@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -89,10 +90,17 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   if (known >= few_rows * static_cast<double>(inputs.table.size())) memory[skew_at] = skew_of(counts);
 }
 
+/// Own steps between two agreements while devices send copies, where the controller of `when` chooses them.
+std::optional<double> chosen_steps(const Inputs& inputs) {
+  const ControllerEntry* when = controller_named(Role::when, inputs.config.sync_policy);
+  if (when == nullptr || when->steps_with_copies == nullptr) return std::nullopt;
+  return when->steps_with_copies(inputs.config);
+}
+
 /// Own steps between two agreements while devices send copies.
 double steps_then(const Inputs& inputs, const Schedule& next) {
-  if (inputs.config.sync_policy != "auto") return next.apart ? next.own_steps : 1;
-  return std::min(own_steps_then, setting(inputs.config, "sync.own_steps_max").number);
+  if (const auto chosen = chosen_steps(inputs)) return *chosen;
+  return next.apart ? next.own_steps : 1;
 }
 
 /// Bytes of a step: to agree after each, or after a few and send rows besides.
@@ -115,12 +123,12 @@ bool wants(const Inputs& inputs, double guests, std::span<const double> memory, 
            const Schedule& next) {
   const bool on = memory[on_at] > 0;
   // All parameters after every step, for that costs next to nothing.
-  const bool sends_all = inputs.config.compression_policy == "auto" && next.keep_ratio >= 1;
+  const bool sends_all = leaves_compression_to_when(inputs.config) && next.keep_ratio >= 1;
   if (guests <= 0 || sends_all) return false;
   // Few own steps are a sign that they drift. A budget may ask for many, and labels that have little in
   // common drift then, too (measured: bench/published c1-skew), as do features.
-  const bool drifts = inputs.config.sync_policy != "auto" || !next.apart ||
-                      next.own_steps <= own_steps_then || memory[skew_at] > little_in_common || features;
+  const bool drifts = !chosen_steps(inputs) || !next.apart || next.own_steps <= own_steps_then ||
+                      memory[skew_at] > little_in_common || features;
   return (on || drifts) && saves_bytes(inputs, guests, memory[row_bytes_at], next);
 }
 
@@ -160,6 +168,7 @@ const ControllerEntry transfer_auto{.role = Role::transfer,
                                     .fact_fields = measurements,
                                     .memory = memory_size,
                                     .figures = figures,
-                                    .memory_per_rank = label_bins};
+                                    .memory_per_rank = label_bins,
+                                    .weighs_local_steps = true};
 
 }  // namespace rivulet::sync::policy

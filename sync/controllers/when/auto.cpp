@@ -325,8 +325,8 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
   const bool sums = sums_gradients(inputs, memory);
-  const bool thin = sums && choice.keep < 1 && chooser.affords_low_rank();
-  const Chooser::Price price = thin ? chooser.price_of_low_rank() : chooser.price_of(choice.keep);
+  const bool thin = sums && choice.keep < 1 && chooser.affords_mixture();
+  const Chooser::Price price = thin ? chooser.price_of_mixture() : chooser.price_of(choice.keep);
   memory[expected_at] = finite(price.seconds - memory[wait_at]);
   plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
   const bool worth_it = is_calm(memory) && chooser.time_of(choice.steps, price) > worth_overlapping;
@@ -334,12 +334,21 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const bool overlap = choice.steps > 1 && wanted != overlap_never && (worth_it || wanted == overlap_always);
   plan.next.overlap = overlap;
   if (sums) plan.next.apart = false;
-  if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
-  if (thin) plan.next.compressor = "low_rank";
+  if (leaves_compression_to_when(inputs.config) && choice.keep < 1)
+    compress_with(inputs.config, thin ? Chooser::mixture() : compressor_for(choice.keep), choice.keep,
+                  plan.next);
   plan.why = chooser.words_of(
       choice, price,
       {.how = thin ? "as thin matrices" : "", .overlap = overlap, .streams = words_of_streams(memory)});
   keep_finite(memory);
+}
+
+double most_with_copies(const PolicyConfig& config) {
+  return std::min(steps_with_copies, setting(config, keys[1].name).number);
+}
+
+bool overlaps(const PolicyConfig& config) {
+  return setting(config, overlap_key.name).text != overlap_never;
 }
 
 }  // namespace
@@ -353,6 +362,10 @@ const ControllerEntry when_auto{.role = Role::when,
                                 .fact_fields = measurements,
                                 .memory = memory_size,
                                 .figures = figures,
-                                .contributes_deltas = [](const PolicyConfig&) { return true; }};
+                                .contributes_deltas = [](const PolicyConfig&) { return true; },
+                                .joint = true,
+                                .plans_steps = true,
+                                .steps_with_copies = &most_with_copies,
+                                .overlaps = &overlaps};
 
 }  // namespace rivulet::sync::policy

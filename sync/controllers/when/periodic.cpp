@@ -29,11 +29,14 @@ bool contributes_deltas(const PolicyConfig& config) {
   return setting(config, keys[0].name).number > 1;
 }
 
+bool overlaps(const PolicyConfig& config) {
+  return contributes_deltas(config) && setting(config, overlap_key.name).text == overlap_always;
+}
+
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   plan.next.own_steps = static_cast<std::uint32_t>(setting(inputs.config, keys[0].name).number);
   if (plan.next.own_steps > 1) plan.next.own_time = from_seconds(setting(inputs.config, keys[1].name).number);
-  plan.next.overlap =
-      plan.next.own_steps > 1 && setting(inputs.config, overlap_key.name).text == overlap_always;
+  plan.next.overlap = overlaps(inputs.config);
 }
 
 }  // namespace
@@ -44,6 +47,8 @@ const ControllerEntry when_periodic{.role = Role::when,
                                     .help = "devices step on their own and agree every N steps or seconds",
                                     .propose = &propose,
                                     .keys = keys,
-                                    .contributes_deltas = &contributes_deltas};
+                                    .contributes_deltas = &contributes_deltas,
+                                    .plans_steps = true,
+                                    .overlaps = &overlaps};
 
 }  // namespace rivulet::sync::policy

@@ -23,7 +23,8 @@ namespace {
 //
 // Their trial trains and goes back; here all rounds count, and what is measured is how long they took.
 
-constexpr std::array<std::string_view, 4> names{"gather", "shared_index", "ring", "halving_doubling"};
+constexpr std::array patterns{Pattern::to_all, Pattern::chosen_by_one, Pattern::ring,
+                              Pattern::halving_doubling};
 constexpr std::size_t gather = 0, shared_index = 1, ring = 2, halving = 3;
 
 constexpr std::array keys{kept_key};
@@ -40,7 +41,7 @@ enum Place : std::size_t {
   kept_at,  ///< of KeptLimit
   changes_at,
   seconds_at,
-  pairs_at = seconds_at + names.size(),
+  pairs_at = seconds_at + patterns.size(),
 };
 /// Of each pair.
 enum PairPlace : std::size_t {
@@ -65,6 +66,12 @@ constexpr double worth_it = 0.9;
 constexpr double newest = 0.3;
 constexpr LinkCost usual_link{.message = 0.001, .byte = 8e-8};
 
+std::string_view name_of_choice(std::size_t which) {
+  for (const AggregationEntry* entry : builtin_aggregations())
+    if (entry->pattern == patterns.at(which)) return entry->name;
+  RIVULET_CHECK(false, "one of the published collectives is not in this build");
+}
+
 /// Halves of a payload are values and positions, about.
 double formula(std::size_t which, std::size_t world, double payload) {
   const SparseBytes halves{payload / 2, payload / 2};
@@ -80,7 +87,7 @@ double formula(std::size_t which, std::size_t world, double payload) {
 
 /// Of memory that anybody may have written: 1 + which, or 0.
 std::size_t place(double number) {
-  return number >= 1 && number <= static_cast<double>(names.size()) ? static_cast<std::size_t>(number) : 0;
+  return number >= 1 && number <= static_cast<double>(patterns.size()) ? static_cast<std::size_t>(number) : 0;
 }
 
 /// Of the pair that begins with `first`.
@@ -136,13 +143,10 @@ std::size_t next_of(const Inputs& inputs, std::span<double> memory, std::size_t 
 double used_in(const Inputs& inputs, const RoundPlan& plan, std::string_view collective) {
   if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return 0;
   const std::string_view used = plan.now.way.compressor.empty() ? inputs.entered.collective : collective;
-  const auto* const place = std::ranges::find(names, used);
-  return place == names.end() ? 0 : static_cast<double>(place - names.begin()) + 1;
-}
-
-bool sends_entries(std::string_view compressor) {
-  const CompressorEntry* entry = compressor_named(compressor);
-  return entry != nullptr && sums_entries(*entry);
+  const AggregationEntry* how = collective_named(used);
+  if (how == nullptr) return 0;
+  const auto* const place = std::ranges::find(patterns, how->pattern);
+  return place == patterns.end() ? 0 : static_cast<double>(place - patterns.begin()) + 1;
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
@@ -154,11 +158,13 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   KeptLimit limit(setting(inputs.config, kept_key.name).number, memory[kept_at]);
   limit.add(kept_ratio(inputs));
   if (!inputs.settling) learn(inputs, memory);
-  const bool dense = compressor == "dense";
-  if (!dense && !sends_entries(compressor)) {  // there is one way to sum it
+  const CompressorEntry* small = compressor_named(compressor);
+  const SlotKind kind = small != nullptr ? small->kind() : SlotKind::mixture;
+  if (kind == SlotKind::mixture) {  // there is one way to sum it
     memory[used_at] = 0;
-    return use_collective("low_rank", plan);
+    return use_collective(stand_in_for(small != nullptr ? *small : usual_compressor(kind)).name, plan);
   }
+  const bool dense = kind == SlotKind::whole;
   const std::size_t which = next_of(inputs, memory, dense ? ring : gather, payload);
   const auto pair = pair_of(dense ? ring : gather, memory);
   if (static_cast<double>(which) + 1 != pair[chosen]) {
@@ -168,9 +174,10 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   pair[chosen] = static_cast<double>(which) + 1;
   // Too much is kept: for a while, whatever is faster.
   const std::size_t taken = which == shared_index && limit.exceeded() ? gather : which;
-  use_collective(names.at(taken), plan);
-  memory[used_at] = used_in(inputs, plan, names.at(taken));
-  plan.why = std::string(names.at(taken)) + (pair[trial] != 0 ? ", on trial" : "");
+  const std::string_view name = name_of_choice(taken);
+  use_collective(name, plan);
+  memory[used_at] = used_in(inputs, plan, name);
+  plan.why = std::string(name) + (pair[trial] != 0 ? ", on trial" : "");
   keep_finite(memory);
 }
 
@@ -180,7 +187,7 @@ extern const ControllerEntry collective_learned;
 const ControllerEntry collective_learned{
     .role = Role::collective,
     .name = "learned",
-    .help = "gather or shared_index, ring or halving_doubling: the fastest by what exchanges took (Flexible)",
+    .help = "of two published ones the one that was faster (Flexible)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = fields_wanted,

@@ -1,4 +1,6 @@
 #include <array>
+#include <string>
+#include <string_view>
 
 #include "sync/policy/coherence.h"
 #include "sync/published/collective_cost.h"
@@ -9,6 +11,7 @@ namespace {
 // AR-Topk leaves a device's own large numbers for up to N rounds where they are: its residual grows about N
 // times as large. From a limit on, all of them gather until it is half of that.
 
+constexpr std::string_view name = "shared_index";  // of the collective, too
 enum Place : std::size_t { kept_at, memory_size };
 constexpr std::array keys{kept_key};
 constexpr std::array figures{
@@ -18,8 +21,9 @@ constexpr std::array figures{
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   KeptLimit limit(setting(inputs.config, kept_key.name).number, memory[kept_at]);
   limit.add(kept_ratio(inputs));
-  use_collective(limit.exceeded() ? "gather" : "shared_index", plan);
-  if (limit.exceeded()) plan.why = "gather, for devices have kept too much";
+  const std::string_view gather = gathers_all().name;
+  use_collective(limit.exceeded() ? gather : name, plan);
+  if (limit.exceeded()) plan.why = std::string(gather) + ", for devices have kept too much";
   keep_finite(memory);
 }
 
@@ -28,7 +32,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 extern const ControllerEntry collective_shared_index;
 const ControllerEntry collective_shared_index{
     .role = Role::collective,
-    .name = "shared_index",
+    .name = name,
     .help = "the largest numbers of one device say which ones all sum (AR-Topk), unless too much is kept",
     .propose = &propose,
     .keys = keys,

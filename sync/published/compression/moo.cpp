@@ -89,7 +89,7 @@ void learn_cost(const Inputs& inputs, std::span<double> memory) {
 
 /// Bytes that leave a device, by its transport.
 double bytes_of(const Inputs& inputs, double keep) {
-  const Way way = way_of(inputs.config, inputs.table.size(), "topk", keep);
+  const Way way = way_of(inputs.config, inputs.table.size(), compressor_for(keep), keep);
   return payloads_sent(way.collective, inputs.table.size()) * static_cast<double>(way.payload_bytes);
 }
 
