@@ -49,8 +49,7 @@ TEST_CASE("Retention: what waits is that of the closed forms, and every row has 
         CHECK(waits == doctest::Approx(rate * step_seconds * rounds - trained).epsilon(0.05));
       if (retention == "truncate-newest") CHECK(waits == doctest::Approx(rate).epsilon(0.05));
       if (retention == "truncate-oldest") CHECK(waits <= 1.05 * rate);
-      const std::uint64_t truncated =
-          status.rows_dropped[static_cast<std::size_t>(DropReason::truncated)].load();
+      const std::uint64_t truncated = status.rows_dropped[DropReason::truncated];
       CHECK((retention == "persist") == (truncated == 0));
     }
     for (const auto& [partition, progress] : group->node(0).state().partitions) {

@@ -179,7 +179,7 @@ TEST_CASE("Script: a file that is not the pinned one, or no model of such rows, 
   script.config.input = {13};
   CHECK(contains(script.refusal().message, script.file));
   script.config.input = {12};
-  script.config.file += ".gone";
+  script.config.settings.set("model.file", script.file + ".gone");
   CHECK(contains(script.refusal().message, "cannot be read"));
 }
 
