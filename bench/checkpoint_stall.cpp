@@ -74,7 +74,7 @@ class Watched final : public runtime::Agent {
   TimePoint ended_ = clock_.now();
 };
 
-/// One device for so many checkpoints.
+/// One device for N checkpoints.
 class Run {
  public:
   explicit Run(const std::vector<std::string>& settings) : device_(with_model(settings)) {}

@@ -12,7 +12,7 @@ DATA = ROOT / "examples" / "mnist" / "data"
 
 
 def smaller(rows, store):
-    """A folder below `store` with so many of them."""
+    """A folder below `store` with N of them."""
     folder = store / f"held-out-{rows}"
     if folder.exists():
         return folder

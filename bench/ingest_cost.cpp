@@ -82,7 +82,7 @@ class Pipeline {
     assignments_.publish({{partitions_.front(), std::nullopt}});
     ledger_.began(partitions_.front(), {0, 0});
   }
-  /// Batches until so many rows went through. Returns how many.
+  /// Batches until N rows went through. Returns how many.
   std::size_t take(std::size_t count) {
     std::size_t taken = 0;
     while (taken < count) {
@@ -149,7 +149,7 @@ std::optional<double> rival_us(const char* python, const std::string& brokers) {
   return std::stod(ran.output);
 }
 
-/// CPU of a thread that receives the bytes of so many rows in blocks that fit a cache.
+/// CPU of a thread that receives the bytes of N rows in blocks that fit a cache.
 double receive_us() {
   const std::size_t bytes = rows * row_bytes;
   auto [out, in] = connected_pair();

@@ -32,7 +32,7 @@ class Job:
         return [self._program, "run", "--config", config, "--json", "--data-dir", folder, *more]
 
     def run_alone(self, rows, *more, prefix=(), patience=PATIENCE):
-        """The summary, once so many rows are trained."""
+        """The summary, once N rows are trained."""
         return self.run_group([rows], *more, prefix=prefix, patience=patience)[0]
 
     def run_group(self, rows, *more, prefix=(), share=1, patience=PATIENCE):

@@ -31,7 +31,7 @@ struct Stream {
   const char* name;
   int partitions;          ///< of each device
   std::size_t rows;        ///< of each device and round
-  std::size_t drop_every;  ///< every so-many-th record is no row; 0: none
+  std::size_t drop_every;  ///< every so-many-th record is not a row; 0: none
 };
 
 double cpu_us(const std::function<void()>& work) {

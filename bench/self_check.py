@@ -151,7 +151,7 @@ class Watching(unittest.TestCase):
         with self.assertRaisesRegex(BenchError, "no such thing"):
             wait_until(lambda: child.check_running(), 30, "end")
 
-    def test_a_process_ends_with_whoever_measures_it(self):
+    def test_a_process_ends_with_its_measurer(self):
         code = "import os, processes, sys\nchild = processes.Child(['sleep', '60'], sys.argv[1])\n"
         code += "while open(f'/proc/{child.pid}/comm').read() != 'sleep\\n': pass\n"  # setpriv has done its part
         code += "print(child.pid, flush=True)\nos.kill(os.getpid(), 9)"

@@ -207,7 +207,7 @@ def rows_of(ends):
 
 
 def wait_for_period(end, period):
-    """Until its next exchange of those that come every so many steps."""
+    """Until its next exchange of those that come every N steps."""
     if period > 1:
         past = end.rows() // (period * BATCH)
         wait_until(lambda: end.rows() // (period * BATCH) > past, GIVEN_TIME, "next exchange", every=0.005)

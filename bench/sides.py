@@ -177,7 +177,7 @@ def look_at(devices, seconds):
         "pss_mib": sum(total for total, _ in pss) / len(devices) / 2**20,
         "pss_without_cuda_mib": sum(total - cuda for total, cuda in pss) / len(devices) / 2**20,
         "first_step_s": max(device.first_step() for device in devices),
-        "other_cores": max(0.0, (busy - cpu) / wall),  # the broker, and whoever else is on this machine
+        "other_cores": max(0.0, (busy - cpu) / wall),  # the broker, and others on this machine
     }
 
 

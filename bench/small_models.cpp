@@ -29,7 +29,7 @@ class Side {
         memory_(testing::make_contribution(trainer_->layout(), *device_)),
         out_(testing::view_of(*memory_, trainer_->layout())),
         rows_(config, rows, 1) {}
-  /// Seconds of CPU for so many steps.
+  /// Seconds of CPU for N steps.
   double run(std::size_t steps) {
     const double began = thread_cpu_seconds();
     for (std::size_t i = 0; i < steps; ++i) {

@@ -22,7 +22,7 @@ std::vector<TwinScenario> scenarios() {
   const std::vector<std::string> fixed{"batch.policy=fixed", "batch.rows=16"};
   const std::vector<std::string> sum{"batch.policy=fixed", "batch.rows=16", "sync.collective=sum"};
   const std::vector<std::string> ticks{"batch.policy=stream", "batch.tick=500ms", "batch.max_wait=1s"};
-  // As `share` of the numbers, after so many own steps.
+  // As `share` of the numbers, after N own steps.
   const auto topk = [&fixed](const char* collective, const char* share, int own_steps) {
     auto settings = fixed;
     settings.insert(settings.end(), {std::string("sync.collective=") + collective, "compression.policy=fixed",

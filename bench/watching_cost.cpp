@@ -69,7 +69,7 @@ class Side {
     watch_.emplace(runtime::StreamWatch::Parts{
         .clock = clock_, .status = status_, .metrics = metrics_, .log = log_, .features = std::move(names)});
   }
-  /// Seconds of CPU for so many steps.
+  /// Seconds of CPU for N steps.
   double run(std::size_t steps) {
     const double began = thread_cpu_seconds();
     for (std::size_t i = 0; i < steps; ++i) step();

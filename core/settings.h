@@ -38,7 +38,7 @@ struct Key {
   std::string_view choices = {};  ///< of a text: "a | b"; empty = any. Of numbers: words in place of them
   /// Of a text that says more than a name: whether it can be read; null = any.
   bool (*fits)(std::string_view text) = nullptr;
-  std::string_view form = {};  ///< "like 50 kB/s", for whoever wrote one that does not fit
+  std::string_view form = {};  ///< "like 50 kB/s", for an error about a value that does not fit
   bool or_number = false;      ///< of a text: a number may be written without quotes; it is kept as text
   /// What `rivulet config init` writes in place of the default; "#..." is written as a comment.
   std::string_view sample = {};

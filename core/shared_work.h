@@ -23,7 +23,7 @@ class ShareCheck {
   std::atomic<std::uint64_t> uses_{1};
 };
 
-/// What many would make alike of something they all hold, made by whoever comes first. It hangs on the thing
+/// What many would make alike of something they all hold, made by the first that asks. It hangs on the thing
 /// it is made of and goes with it. Who calls alike what is not is found out by its ShareCheck. Thread-safe; a
 /// value is made under the lock.
 class SharedWork {

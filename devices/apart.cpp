@@ -67,7 +67,7 @@ Result<std::string> hear(int fd, const Patience& patience) {
 Result<std::string> taken_apart(std::string said, int status) {
   if (WIFSIGNALED(status)) {
     const char* name = sigdescr_np(WTERMSIG(status));
-    // Whoever is short of memory kills; all other signals are the body's own.
+    // A system short of memory kills; all other signals are the body's own.
     const auto code = WTERMSIG(status) == SIGKILL ? ErrorCode::unavailable : ErrorCode::protocol;
     return Error{code,
                  std::string("was ended by a signal: ") + (name != nullptr ? name : "one without a name")};

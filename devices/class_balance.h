@@ -19,7 +19,7 @@ inline constexpr std::size_t counted_classes_max = 256;
 std::unique_ptr<Trainer> make_balancing(std::unique_ptr<Trainer> model, Device& device, std::size_t classes,
                                         std::vector<float> weights, double window);
 
-/// The rows of an agreed step, so many of the group, are counted; what was measured is 0 again. Pure.
+/// The rows of an agreed step are counted; what was measured is 0 again. Pure.
 /// Errors: those of a device that has to copy.
 Status follow_classes(ModelState& state, double rows, Device& device);
 

@@ -22,7 +22,7 @@ constexpr double young_rows = 200;
 /// Of began_wrong(), in deviations.
 constexpr double collapse = 0.03;
 constexpr double apart = 0.3;
-/// Same: that rows of a switch are alike by chance happens once in more than so many rounds.
+/// Same: that rows of a switch are alike by chance happens less than once in N rounds.
 constexpr double doubt = 8103;
 constexpr double doubt_of_absurd = 7.4;
 constexpr double absurd = 1000;  ///< beside other values
@@ -159,7 +159,7 @@ bool rarer_than(double once_in, double distance, double variance, double rows) {
   return rounds > once_in;
 }
 
-/// With a value that was no reading: other rows lie close together, and away from the mean. So do rows of a
+/// With a value that was not a reading: other rows lie close together, and away from the mean. So do rows of a
 /// switch that is not touched, if they are few.
 bool began_wrong(const Column& c, const Spread& round, double rows) {
   const double distance = round.mean - c.mean;

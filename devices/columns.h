@@ -84,7 +84,7 @@ void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, c
 /// A stream has changed: what is known of columns, and the average of the parameters, are of fewer rows for a
 /// window from now on.
 void hurry_after_change(ModelState& state);
-/// The rows of an agreed step, so many of the group, become part of the columns, and the model and what its
+/// The N rows of an agreed step become part of the columns, and the model and what its
 /// optimizer remembers follow; what was measured is 0 again. Errors: those of a device that has to copy.
 Status follow_columns(ModelState& state, double rows, Device& device);
 

@@ -51,7 +51,7 @@ struct Statistics {
   std::vector<double> class_rows;  ///< [ModelLayout::counted_classes], rows of each label
   double averaged_rows = 0;  ///< behind the average of the parameters, at most ModelLayout::average_rows
   double usual_norm = 0;     ///< of gradients, running; of the steps of this state
-  double hurried_rows = 0;   ///< a stream has changed: for so many rows more the windows are shorter
+  double hurried_rows = 0;   ///< a stream has changed: rows for which the windows stay shorter
   bool operator==(const Statistics&) const = default;
 };
 
@@ -89,7 +89,7 @@ struct ModelLayout {
   [[nodiscard]] std::size_t contribution() const noexcept { return parameters + buffers; }  ///< P + B
 };
 
-/// The trained numbers, apart from whoever computes on them: flat arrays that a Device allocated.
+/// The trained numbers, apart from the code that computes on them: flat arrays that a Device allocated.
 /// parameters [P], what the optimizer remembers [P each], buffers [B]. A value: copies are deep (copy_from),
 /// never implicit. Owner: the train thread; a snapshot is its own ModelState.
 class ModelState {

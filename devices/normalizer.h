@@ -15,7 +15,7 @@ namespace rivulet::devices {
 ///   - Before the group knows anything, a device goes by its own rows, and no model sees a raw row in
 ///     training. Those are measured robustly, batch by batch: beyond the limit around the median, in
 ///     deviations that the quartiles say, they are clipped.
-///   - A value beyond the limit is clipped, and counted; one beyond the square of the limit is no reading,
+///   - A value beyond the limit is clipped, and counted; one beyond the square of the limit is not a reading,
 ///   and
 ///     the model sees the mean. When there are many, they are a change of the stream, or they are not:
 ///     devices/outliers.h.

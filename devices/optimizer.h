@@ -39,7 +39,7 @@ struct OptimizerEntry {
   std::string_view help;
   std::span<const Key> keys;
   std::span<const RememberedArray> arrays;  ///< what it remembers: P numbers each, part of the agreed state
-  void (*step)(const OptimizerStep&);       ///< null: nothing is computed, for whoever wants only times
+  void (*step)(const OptimizerStep&);       ///< null: nothing is computed, where only times matter
   /// How far a gradient of 1 moves the parameters, by the steps that remember it, too. So what it remembers
   /// is a sum of gradients, of which devices may keep parts. Null: it depends on the other gradients.
   double (*movement_per_gradient)(double learning_rate, const Settings& settings) = nullptr;

@@ -37,10 +37,10 @@ struct Outliers {
 };
 Outliers outliers_in(const ColumnValues& values, const Column& column, double limit);
 
-/// `beyond` after a batch of so many rows.
+/// `beyond` after a batch of N rows.
 double follow_outliers(double beyond, const Outliers& found, double rows, const Column& column,
                        double looks_back);
-/// So many lie beyond the limit that the stream has changed.
+/// Enough lie beyond the limit: the stream has changed.
 bool has_changed(double beyond);
 
 /// Rows that `beyond` looks back on, as long as it is above 0.

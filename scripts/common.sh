@@ -53,7 +53,7 @@ configure() {
   rm -f "$log"
 }
 
-# as_progress SECONDS: lines like "[12/384] Building ..." on stdin become one line that changes on a terminal, one every so many
+# as_progress SECONDS: lines like "[12/384] Building ..." on stdin become one line that changes on a terminal, one every N
 # seconds elsewhere. Whatever else is said there comes out when it ends in failure, which only the caller knows: it is kept in $log.
 as_progress() {
   local line started=$SECONDS shown=$((SECONDS - $1)) terminal=no

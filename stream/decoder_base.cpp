@@ -51,7 +51,7 @@ void DecoderBase::describe(DropReason reason, const Culprit& culprit) noexcept {
   if (reason == DropReason::wrong_type) words += token + " is not a number";
   if (reason == DropReason::nonfinite_value) words += token + " is not finite as a 32-bit float";
   if (reason == DropReason::missing_field)
-    words += culprit.token.empty() ? " has no value" : token + " is no value";
+    words += culprit.token.empty() ? " has no value" : token + " is not a value";
   if (culprit.byte) words += ", at byte " + std::to_string(*culprit.byte);
   describe(words);
 }
@@ -198,7 +198,7 @@ std::string_view text_of(double x, std::span<char, 32> room) noexcept {
 
 namespace {
 
-/// What is wrong with a scale or shift for rows of so many features, or empty.
+/// What is wrong with a scale or shift for rows of N features, or empty.
 std::string unfit(const std::vector<double>& values, const std::string& key, std::size_t columns) {
   const bool finite = std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
   if (!finite) return "." + key + " must be a finite number";

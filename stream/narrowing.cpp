@@ -14,7 +14,7 @@ constexpr std::size_t sentences_max = 8;
 constexpr std::uint64_t least_lost = 10;
 constexpr std::uint64_t least_share = 20;  // of 1
 constexpr double lost_beyond = 0.1;        // of a difference
-// So many times further from 0 than they are apart: only then a shift gains anything, and the loss is one of
+// Times that they lie further from 0 than apart: from there on a shift gains anything, and the loss is one of
 // what the model gets in the end, which is the place within the range.
 constexpr double far = 64;
 

@@ -68,7 +68,7 @@ class RecordSource {
   /// State of every partition that is assigned, in order, as of the last poll() or assign().
   [[nodiscard]] virtual std::span<const PartitionState> partitions() const noexcept = 0;
   /// Why nothing comes although it is asked for: "no broker of kafka:9092 can be reached (...)". How far the
-  /// log has grown since is not known then. Empty: whoever has the records is there.
+  /// log has grown since is not known then. Empty: the broker that has the records answers.
   [[nodiscard]] virtual std::string_view unreachable() const noexcept { return {}; }
   /// True when no record will ever come again (a finished file or script); never for a live stream.
   [[nodiscard]] virtual bool exhausted() const noexcept = 0;

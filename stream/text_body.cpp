@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t frame_bytes = 5;
 constexpr std::size_t looked_at = 256;
-// Registries count from 1, hosted ones from 100001. What is larger is no frame: "\0{\0" is UTF-16.
+// Registries count from 1, hosted ones from 100001. What is larger is not a frame: "\0{\0" is UTF-16.
 constexpr std::uint32_t schemas_max = 1U << 28U;
 
 /// A byte that text of lines has: nothing that only a number in binary would.

@@ -15,7 +15,7 @@ enum class TextKind : std::uint8_t { json, csv };
 struct TextBody {
   std::size_t begin = 0;
   std::optional<std::uint32_t> schema;  ///< of the frame
-  bool binary = false;                  ///< framed, and what follows is no text of this kind: begin is 0
+  bool binary = false;                  ///< framed, and what follows is not text of this kind: begin is 0
 };
 
 /// Pure; looks at 261 bytes at most.

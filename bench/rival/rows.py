@@ -9,7 +9,7 @@ PIXEL_MEAN, PIXEL_DEVIATION = 0.1307, 0.3081
 
 
 # How far the client fetches ahead, in MiB. More makes no row faster, but fills memory while the rival is looked at, or
-# holds so many rows that it fetches none meanwhile. 16 is what ours has; the MLP's rows are read ten times as fast.
+# holds enough rows to fetch none meanwhile. 16 is what ours has; the MLP's rows are read ten times as fast.
 QUEUE_MIB = {"lenet5": 16, "mlp": 64}
 
 
@@ -92,7 +92,7 @@ class Batches:
         self._torch, self._rows, self._ready = torch, rows, []
 
     def next(self, count):
-        """Waits for `count` rows; takes a block of batches at once when so many are there."""
+        """Waits for `count` rows; takes a block of batches at once when enough are there."""
         if not self._ready:
             values = self._rows.at_most(self.BLOCK * count)
             values += self._rows.wait_for(-len(values) % count if values else count)

@@ -19,7 +19,7 @@ ROWS = 20_000
 
 
 def taken(rows, *generators):
-    """So many rows of each generator: what is to be learned changes between two. ConceptDriftStream's change takes a
+    """N rows of each generator: what is to be learned changes between two. ConceptDriftStream's change takes a
     hundred rows at least: its exponential has no number for less."""
     return itertools.chain(*(generator.take(rows) for generator in generators))
 

@@ -113,7 +113,7 @@ const stream = {
     lines({
       title: 'Answers of brokers',
       description: `Mean time from a request to its answer, and the mean wait that quotas of the brokers asked for. A fetch of a stream
-        that has nothing new waits at the broker for fetch.wait.max.ms, half a second: that is no slow network.`,
+        that has nothing new waits at the broker for fetch.wait.max.ms, half a second: that is not a slow network.`,
       unit: units.Seconds,
       queries: [
         [rivulet('kafka_broker_rtt_seconds'), 'broker {{broker}} {{instance}}'],
@@ -337,7 +337,7 @@ const wrong: Row = {
       width: 16,
       description: `Rows that never reached the model. malformed, missing_field, wrong_shape, wrong_type: the format
         is not what the configuration says; nonfinite_batch: the model has diverged; truncated: more came than were
-        trained (source.retention); filtered: of another kind than decode.*.where chooses, which is no fault.`,
+        trained (source.retention); filtered: of another kind than decode.*.where chooses, which is not a fault.`,
       unit: units.CountsPerSecond,
       queries: [[sumBy('reason', rate('rows_dropped_total')), '{{reason}}']],
     }),

@@ -11,7 +11,7 @@ const ofPrometheus = new Set(['up', 'ALERTS']);
 interface Use {
   where: string;
   expr: string;
-  /** Of a panel that says why it may be empty: what no machine of these tells is no series at all. */
+  /** Of a panel that says why it may be empty: what no machine of these tells is not a series at all. */
   untold?: boolean;
 }
 

@@ -30,7 +30,7 @@ function templated(name: string, label: string): (d: Dashboard) => string[] {
     if (!v) return [`has no variable ${name}`];
     return [
       isOurs(v.datasource) ? '' : 'does not use the datasource that was chosen',
-      v.type === 'query' ? '' : 'is no query',
+      v.type === 'query' ? '' : 'is not a query',
       v.label === label ? '' : `is not labelled ${label}`,
       v.multi && v.includeAll ? '' : 'takes only one value',
       v.allValue === '.+' ? '' : 'has another value for all than .+',

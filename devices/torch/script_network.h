@@ -20,7 +20,7 @@ struct ScriptBytes {
 Result<ScriptBytes> read_script(const std::string& path);
 
 /// A module that a TorchScript file holds, as a Network: the same tensors under the same names, so that
-/// whoever moves them moves the script's. Its numbers begin as they lie in the file.
+/// moving them moves the script's. Its numbers begin as they lie in the file.
 class ScriptNetwork final : public Network {
  public:
   /// Throws what the library throws: call it behind guarded().

@@ -140,7 +140,7 @@ Result<ModelNeeds> try_here(ModelConfig config, const ScriptBytes& script, const
   for (const std::size_t rows : std::set{trial.rows_min, trial.rows_max}) {
     const double takes =
         (needs.value().parameters + needs.value().per_row * static_cast<double>(rows)) * sizeof(float);
-    if (takes > trial.memory) break;  // whoever asked makes the sum, and names what lowers it
+    if (takes > trial.memory) break;  // the caller adds up, and names what lowers the sum
     if (Status good = train_once(*trainer.value(), config, rows); !good)
       return with_rows(config, good.error(), rows);
   }

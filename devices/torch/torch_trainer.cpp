@@ -22,7 +22,7 @@ namespace {
 /// Rows of one forward pass in evaluation: bounds its memory whatever the size of the set.
 constexpr std::size_t evaluation_rows = 256;
 
-/// On a GPU a pass takes a multiple of so many rows.
+/// On a GPU a pass takes a multiple of this many rows.
 constexpr std::int64_t bucket_rows = 16;
 
 /// The class of each row: that of its largest output. By hand: the library's way takes four operators.

@@ -36,7 +36,7 @@ struct PrivateView {
 /// step u64 | arrays u32, and of each: bytes of its name u32, name, bytes u64, bytes | SHA-256 of all before.
 /// Arrays that are not known are skipped.
 std::vector<std::byte> encode_private(const PrivatePart& part);
-/// Most bytes of a file that belongs to a model of so many parameters, whatever its optimizer remembers.
+/// Most bytes of a file that belongs to a model of N parameters, whatever its optimizer remembers.
 std::size_t private_part_max(std::size_t parameters, Scalar scalar);
 /// Errors: bad_record (damaged, of another version, or of a model with other parameters).
 Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t parameters, Scalar scalar);

@@ -86,7 +86,7 @@ Result<int> launch(const Child::Spec& spec, int log_how) {
     return Error{ErrorCode::io,
                  fmt::format("cannot start {}: {}", spec.name, std::generic_category().message(error))};
   }
-  ::setpgid(pid, pid);  // the child does it too; whoever is first
+  ::setpgid(pid, pid);  // the child does it too; the first one counts
   return pid;
 }
 

@@ -31,7 +31,7 @@ struct StopReport {
 Result<StopReport> stop_job(ControlTopic& topic, Duration timeout, const StopRequest& interrupted,
                             const std::function<void(const std::string&)>& say);
 
-/// Who would be ended by a STOP now, by id: whoever is open and in the last view or ready for the next.
+/// Who would be ended by a STOP now, by id: devices that are open and in the last view or ready for the next.
 std::vector<StoppedDevice> devices_to_stop(const sync::membership::Fold& fold);
 
 }  // namespace rivulet::runtime::cli

@@ -154,7 +154,7 @@ class Loader {
     return "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\"";
   }
 
-  /// A password in the file is read by whoever reads the file, and is in every copy of it; one on the
+  /// A password in the file is visible to every reader of the file, and is in every copy of it; one on the
   /// command line is in every list of processes.
   void warn_of_password(const Setting& setting) {
     const bool in_file = setting.place.line > 0;

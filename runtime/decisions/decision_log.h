@@ -12,7 +12,7 @@ namespace rivulet::runtime {
 enum class Recorded : std::uint8_t { rounds, views };
 
 /// Decisions as runtime/decisions/decision.h writes them, bounded: a file that holds an eighth of `bytes_max`
-/// gets the next number (runtime/decisions/decision_files.h) in one rename, so that whoever is killed in it
+/// gets the next number (runtime/decisions/decision_files.h) in one rename, so that a process killed in it
 /// loses no line, and a new one begins, from which alone its plans can be made again, too. The oldest files
 /// go, so that all together never take more than `bytes_max` and one line. Owner: the train thread. A write
 /// error is logged once, and nothing is written from there on.

@@ -95,7 +95,7 @@ const json& JsonReader::member(const json& object, const char* name) {
 }
 
 std::size_t JsonReader::items(const json& j, const char* name) {
-  if (!j.is_array()) return complain(std::string(name) + " is no list"), 0;
+  if (!j.is_array()) return complain(std::string(name) + " is not a list"), 0;
   return j.size();
 }
 
@@ -111,7 +111,7 @@ bool JsonReader::boolean(const json& j, const char* name) {
 
 std::uint64_t JsonReader::count(const json& j, const char* name, std::uint64_t most) {
   if (!j.is_number_unsigned() || j.get<std::uint64_t>() > most)
-    return complain(std::string(name) + " is no count that fits"), 0;
+    return complain(std::string(name) + " is not a count that fits"), 0;
   return j.get<std::uint64_t>();
 }
 
@@ -133,7 +133,7 @@ void JsonReader::value(const json& j, const char* name, double& into) {
   else if (j == "-inf")
     into = -std::numeric_limits<double>::infinity();
   else
-    complain(std::string(name) + " is no number");
+    complain(std::string(name) + " is not a number");
 }
 
 /// That it is one of 32 bits, the comparison of the whole line shows.
@@ -145,7 +145,7 @@ void JsonReader::value(const json& j, const char* name, float& into) {
 }
 
 void JsonReader::value(const json& j, const char* name, std::string& into) {
-  if (!j.is_string()) return complain(std::string(name) + " is no text");
+  if (!j.is_string()) return complain(std::string(name) + " is not text");
   into = j.get<std::string>();
 }
 
@@ -161,7 +161,7 @@ void JsonReader::value(const json& j, const char* name, Digest& into) {
   std::string text;
   value(j, name, text);
   if (text.size() != 32 || std::sscanf(text.c_str(), "%16llx%16llx", &high, &low) != 2)
-    return complain(std::string(name) + " is no digest");
+    return complain(std::string(name) + " is not a digest");
   into = {low, high};
 }
 
@@ -260,7 +260,7 @@ Result<DecisionRecord> parse_decision_line(std::string_view line) {
   if (!j.is_object()) return bad("not a JSON object");
   const auto version = j.find("version");
   if (version != j.end() && *version != decision_log_version)
-    // Anybody may have written it: what is no number may be as deep as the line is long.
+    // Anybody may have written it: what is not a number may be as deep as the line is long.
     return bad("version " + (version->is_number() ? version->dump() : std::string("that is not a number")) +
                ", this build reads " + std::to_string(decision_log_version));
   auto record = version != j.end() ? read_view(j) : read_round(j);

@@ -106,7 +106,7 @@ std::string who_was_waited_for(const RoundExplanation& story) {
       milliseconds(least->compute_s), most->id, milliseconds(most->spare_s));
 }
 
-/// Whoever was ready last waited for nobody: what it took from there on was the agreement alone.
+/// The device that was ready last did not wait: from there on all time was the exchange.
 std::string what_it_cost(const RoundExplanation& story) {
   double wait = 0;
   double compute = 0;

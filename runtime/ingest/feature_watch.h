@@ -15,7 +15,7 @@ class FeatureWatch {
  public:
   /// Begins to compare rows.
   FeatureWatch(stream::Decoder& decoder, MetricsSink& metrics, Logger& log);
-  /// After rows were decoded: so many good ones more.
+  /// After rows were decoded: N more good ones.
   void look(std::uint64_t rows);
 
  private:

@@ -103,7 +103,7 @@ void PartitionWatch::tell_of_transaction(const stream::PartitionState& state, Sa
              place_of(state));
 }
 
-/// Once for each silence, and the rarer the more of them there are: a slow stream is no trouble.
+/// Once for each silence, and the rarer the more of them there are: a slow stream is not trouble.
 void PartitionWatch::tell_of_silence(const stream::PartitionState& state, Said& said, TimePoint now) {
   constexpr Duration longest = std::chrono::hours(1);
   if (state.next_offset != said.next_offset) {

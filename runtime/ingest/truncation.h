@@ -28,7 +28,7 @@ class Truncation {
   /// grows by that counts, a record as a row. Of that a second is kept.
   void follow(const stream::RecordSource& source, TimePoint now);
   [[nodiscard]] double rows_per_second(TimePoint now) { return growth_.per_second(now); }
-  /// How many of `most` records to ask for, while so many rows wait or can be taken.
+  /// How many of `most` records to ask for, by the rows that wait and those that can be taken.
   [[nodiscard]] std::size_t room(std::size_t most, std::size_t waiting, std::size_t free) const;
   /// `waiting`: rows in front of the record.
   [[nodiscard]] bool drops(const Record& record, std::size_t waiting,
@@ -39,7 +39,7 @@ class Truncation {
   const std::size_t least_;  ///< rows that wait in any case
   const std::size_t capacity_;
   stream::GrowthEstimate growth_;  ///< of the partitions, whatever is read of them
-  std::size_t growing_ = 0;        ///< so many of them, whose ends are known
+  std::size_t growing_ = 0;        ///< those whose ends are known
   std::size_t keep_;               ///< rows that wait before any are dropped
 };
 

@@ -11,11 +11,11 @@
 
 namespace rivulet::runtime {
 
-/// The control topic of a job as somebody reads it who is no member: a command, or a device before it joins.
+/// The control topic of a job as somebody reads it who is not a member: a command, or a device before it joins.
 /// Owner: one thread.
 class ControlTopic {
  public:
-  /// Waits some milliseconds for the broker: whoever owns the thread decides how.
+  /// Waits some milliseconds for the broker: the owner of the thread decides how.
   using Pause = std::function<void()>;
   /// "rivulet.mnist.control"
   static std::string name_of(const std::string& job);

@@ -31,7 +31,7 @@ constexpr double queue_least = 1 * mib;
 constexpr double partition_fetch = 1 * mib;
 constexpr double fetch_most = 8 * mib;
 constexpr double queue_seconds = 2;
-// Of the control topic's reader: the log asks for 4 MiB, log_properties() for so many records; and its
+// Of the control topic's reader: the log asks for 4 MiB, log_properties() for a number of records; and its
 // writer.
 constexpr double log_queue = 4 * mib;
 constexpr std::uint64_t log_messages = 10'000;

@@ -37,7 +37,7 @@ struct MemoryPlan {
   std::vector<MemoryPart> parts;
   double cap = 0;  ///< device.memory
   ClientQueue queue;
-  std::size_t held_out_rows = 0;  ///< at most so many are kept
+  std::size_t held_out_rows = 0;  ///< kept at most
 
   [[nodiscard]] double total() const;
   [[nodiscard]] bool fits() const { return total() <= cap; }

@@ -28,7 +28,7 @@ class FileOperations {
   virtual int remove(const std::string& path) const;
   /// The folder and those above it; those that are there already are no error.
   virtual int make_folders(const std::string& path) const;
-  /// Paths of the regular files in a folder, in no order; none if it cannot be read. A pipe is no file: it
+  /// Paths of the regular files in a folder, in no order; none if it cannot be read. A pipe is not a file: it
   /// must not hold us.
   virtual std::vector<std::string> files_in(const std::string& folder) const;
 };

@@ -9,7 +9,7 @@
 namespace rivulet::runtime {
 
 /// The agreed state as one device holds it. Alone in its process it changes in place. Where devices share
-/// memory, those that hold the same state hold one object: what follows from it is made by whoever comes
+/// memory, those that hold the same state hold one object: what follows from it is made by the one that comes
 /// first, as another object, and the others take that. Who is killed in between keeps the older one. Owner:
 /// the train thread.
 class StateHandle {

@@ -96,7 +96,7 @@ std::optional<double> ClassCounts::precision() const {
 std::string to_json(const OwnScores& scores) {
   Json out;
   out["rows"] = scores.rows;
-  out["loss"] = scores.loss;  // null while it is no number
+  out["loss"] = scores.loss;  // null while it is not a number
   out["accuracy"] = known(scores.accuracy);
   out["largest_class"] = scores.largest_share ? Json(scores.largest_class) : Json(nullptr);
   out["largest_class_share"] = known(scores.largest_share);

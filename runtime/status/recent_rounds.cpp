@@ -28,7 +28,7 @@ class ShownLog final : public DecisionLog {
   void finish_round(const sync::policy::PolicyState& state) override { log_->finish_round(state); }
 
  private:
-  /// Whoever took longest to get its rows and to compute is the one that the others waited for.
+  /// The device that took longest to get its rows and to compute is the one that the others waited for.
   void measure(const sync::FactsTable& table, const sync::policy::RoundPlan& plan) {
     double longest = 0;
     for (std::size_t rank = 0; rank < table.size(); ++rank)

@@ -133,7 +133,7 @@ Adwin::Sides Adwin::clearest() const {
   return found;
 }
 
-/// What chance allows between the means of so many values on either side. Rounding may leave squares below 0
+/// What chance allows between the means of N values on either side. Rounding may leave squares below 0
 /// where buckets were dropped: no number then, which nothing exceeds.
 double Adwin::bound(double older, double newer, double doubt) const {
   const double width = static_cast<double>(window_.width);

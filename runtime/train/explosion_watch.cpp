@@ -12,7 +12,7 @@ constexpr double too_far = 1000;
 /// Of what the loss was before the steps, or of a model that has learned nothing.
 constexpr double too_high = 4;
 constexpr double too_high_of_numbers = 16;  ///< targets that are any numbers have long tails
-constexpr double few_rows = 4;              ///< one row in so many may be far off
+constexpr double few_rows = 4;              ///< one row in this many may be far off
 constexpr double kept = 0.99;               ///< of a maximum, from one agreement to the next
 constexpr double usual_rows = 4096;
 constexpr std::uint32_t agreements_before = 20;  ///< of targets that are any numbers

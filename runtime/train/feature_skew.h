@@ -7,7 +7,7 @@
 namespace rivulet::runtime {
 
 /// How far the values of this device's features are from those of all devices, by what each brings to an
-/// agreement and what comes of it. What moves on all devices alike is no distance. Owner: the train thread.
+/// agreement and what comes of it. What moves on all devices alike is not a distance. Owner: the train thread.
 /// Cost: a pass over the columns for each agreement.
 class FeatureSkew {
  public:

@@ -26,7 +26,7 @@ class GuessWatch {
   /// The first `own` rows of a batch are this device's, and this is what the model made of the batch.
   /// `finite`: of its loss and gradient.
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t own, bool finite);
-  /// So many rows were used up for nothing: their step, or the own steps made of them, were refused.
+  /// N rows were used up for nothing: their step, or the own steps made of them, were refused.
   void refused(std::size_t rows) noexcept;
   /// Others were fit to be part of a sum.
   void taken() noexcept { refused_ = {}; }
@@ -72,7 +72,7 @@ class GuessWatch {
   struct Refused {
     std::uint64_t rows = 0;
     std::uint32_t times = 0;
-    bool all = false;  ///< so many that others will be, too
+    bool all = false;  ///< enough that others will be, too
   };
   Refused refused_;
   bool bad_before_ = false;

@@ -260,7 +260,7 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
     parts_.intervals.restart(parts_.clock.now());
     return true;
   }
-  // What was no number has not been sent, also by a compressor: it must not go on in the momentum.
+  // What was not a number has not been sent, also by a compressor: it must not go on in the momentum.
   if (!applied || !movement_fits_) {
     const bool undone = departed() && own().steps() > 0;
     roll_back(state);

@@ -86,7 +86,7 @@ void Measures::stepped(std::size_t rows, double seconds) {
   if (rows > 0 && std::exchange(warm_, true)) fit().add(static_cast<double>(rows), seconds);
 }
 
-/// Whoever came first has waited for the last one: that is no time of the exchange.
+/// The first device has waited for the last one: that time is not part of the exchange.
 void Measures::ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds) {
   const auto place = place_of(wanted_, "apart_seconds");
   if (!place) return;

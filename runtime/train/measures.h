@@ -42,11 +42,11 @@ class Measures {
     double kept_norm = 0;            ///< of the residual
   };
   std::vector<float> take(const Entering& now);
-  /// A step of so many rows was computed, compute only.
+  /// A step of N rows was computed, compute only.
   void stepped(std::size_t rows, double seconds);
   /// The first `own` rows of a batch are trained: their targets are labels.
   void trained(const BatchView& batch, std::size_t own);
-  /// So many bytes of copies of rows have left with the facts.
+  /// N bytes of copies of rows have left with the facts.
   void copied(std::uint64_t bytes) { copied_bytes_ += bytes; }
   [[nodiscard]] bool wants_labels() const noexcept { return wants_labels_; }
   [[nodiscard]] bool wants_feature_skew() const noexcept { return wants_feature_skew_; }

@@ -12,8 +12,8 @@ namespace rivulet::runtime {
 /// (SelSync, Tyagi and Swany, CLUSTER 2023). Owner: the train thread.
 class NormWatch {
  public:
-  /// Of a step of so many rows. `weight`: of the newest in the mean, 0 < weight <= 1. The norm of a mean of
-  /// few rows has more noise in it: a batch of another size begins the mean anew, and is no change.
+  /// Of a step of N rows. `weight`: of the newest in the mean, 0 < weight <= 1. The norm of a mean of
+  /// few rows has more noise in it: a batch of another size begins the mean anew, and is not a change.
   void add(double norm2, double weight, std::size_t rows) {
     if (!std::isfinite(norm2)) return;
     if (sync::policy::is_another_batch(static_cast<double>(rows), rows_) && mean_ > 0) {

@@ -45,7 +45,7 @@ class OwnSteps {
     return rows >= wanted || now >= last_ended_ + wait;
   }
 
-  /// A turn has passed in which no step was made: there were no rows, or their gradient was no number.
+  /// A turn has passed in which no step was made: there were no rows, or their gradient was not a number.
   void pass(TimePoint now) noexcept {
     ++turns_;
     last_ended_ = now;

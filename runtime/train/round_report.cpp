@@ -11,7 +11,7 @@ using sync::policy::Mode;
 
 namespace {
 
-/// So few that a model which has just diverged shows, so many that a lucky row does not hide it.
+/// Few enough to show a model that has just diverged, too many for a lucky row to hide it.
 constexpr std::uint64_t own_window = 64;
 
 }  // namespace

@@ -57,7 +57,7 @@ class RoundReport {
 
   /// `own` rows of the batch are done with; they are counted by credit(), as what the group makes of them.
   void settled(Fate fate, std::size_t own, const BatchView& batch);
-  /// The state has changed, and has more of this device's rows than before: so many trained, so many dropped.
+  /// The state has changed, and has more of this device's rows than before: trained and dropped.
   /// The only place where rows are counted, so that pages, metrics and ledger cannot differ.
   struct Credit {
     std::uint64_t trained = 0;

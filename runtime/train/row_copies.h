@@ -32,12 +32,12 @@ class RowCopies {
   /// The first `own` rows of a batch are trained. Each row since give() is as likely as any other to be
   /// given.
   void offer(const BatchView& batch, std::size_t own);
-  /// For each rank but `me` copies of so many, or of as many as fit into a message; of others for each, if
+  /// For each rank but `me` copies of N, or of as many as fit into a message; of others for each, if
   /// there are enough. Nothing: there are none.
   std::vector<std::vector<std::byte>> give(std::size_t rows, std::uint32_t world, std::uint32_t me);
   /// Those of all peers, in place of the ones before, if there are any. Errors: protocol (names the peer).
   Status receive(std::span<const sync::ParcelExchange::Received> parcels, const sync::ViewSpec& view);
-  /// Adds so many to the batch for each of its own rows, on average, if there are any: the next of those that
+  /// Adds N to the batch for each of its own rows, on average, if there are any: the next of those that
   /// came, from all peers in turn; after the last the first. How many.
   std::size_t lend(buffer::Batch& batch, double for_each_own);
 

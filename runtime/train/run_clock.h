@@ -32,7 +32,7 @@ class RunClock {
   [[nodiscard]] bool time_is_up(TimePoint now) const {
     return limit_.seconds > 0 && seconds_since_entry(now) >= limit_.seconds;
   }
-  /// A dry run looked at so many rows.
+  /// A dry run looked at N rows.
   void looked_at(std::size_t rows) {
     dry_run_rows_ += rows;
     dry_run_rounds_ += rows > 0 ? 1 : 0;

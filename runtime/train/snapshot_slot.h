@@ -7,7 +7,7 @@
 
 namespace rivulet::runtime {
 
-/// One copy of the model, handed from the train thread to whoever evaluates it. Single slot: a reader asks,
+/// One copy of the model, handed from the train thread to the evaluator. Single slot: a reader asks,
 /// the train thread copies at the end of a round, also of one without rows, the reader uses it and asks
 /// again. A model that has made no step since it was last copied is not copied again, nor is one that has
 /// made none at all. Costs the train thread one atomic load per round, and a copy of the parameters when

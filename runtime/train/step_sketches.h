@@ -13,7 +13,7 @@ namespace rivulet::runtime {
 /// Owner: the train thread.
 class StepSketches {
  public:
-  /// The mean gradient [P] of so many rows, of an own step.
+  /// The mean gradient [P] of N rows, of an own step.
   void stepped(const GradientView& gradient, std::size_t rows) {
     (steps_ % 2 == 0 ? even_ : odd_).add(gradient);
     ++steps_;

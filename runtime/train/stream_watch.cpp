@@ -98,7 +98,7 @@ bool StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
 }
 
 /// ADWIN over errors: of classes, right or wrong; of numbers, the squares of each batch between 0 and 1. What
-/// falls is no alarm.
+/// falls is not an alarm.
 bool StreamWatch::look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
   std::optional<Adwin::Sides> rise;
   const auto add = [&](double error) {
@@ -136,7 +136,7 @@ double StreamWatch::itself(double error) const {
   return parts_.classification || error >= 1 ? error : error / (1 - error);
 }
 
-/// Nothing, if it is no rise that matters. Many small ones together are: what was usual before the first of
+/// Nothing, if it is not a rise that matters. Many small ones together are: what was usual before the first of
 /// them stays the measure.
 std::optional<double> StreamWatch::what_it_rose_from(const Adwin::Sides& rise) {
   const double usual = usual_error_ > 0 ? usual_error_ : rise.older;

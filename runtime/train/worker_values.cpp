@@ -65,7 +65,7 @@ void Worker::credit() {
   }
   if (now == credited_) return;
   const auto more = [](std::uint64_t to, std::uint64_t from) { return to > from ? to - from : 0; };
-  // A state that another life of this device led to, or an older one, is no news.
+  // A state that another life of this device led to, or an older one, is not news.
   if (clock_.entered())
     report_.credit({more(now.trained, credited_.trained), more(now.nonfinite, credited_.nonfinite)},
                    parts_.state->stamp.step);

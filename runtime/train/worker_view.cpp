@@ -26,7 +26,7 @@ Duration Worker::leaving_for(TimePoint now) {
   if (!asked_to_end()) return Duration(0);
   if (!control_.asked_to_leave) {
     control_.asked_to_leave = now;
-    // Whoever forms a view from now on does it without this device. After a STOP nobody forms one: LEAVE then
+    // Views are formed without this device from now on. After a STOP nobody forms one: LEAVE then
     // says that this device has ended.
     if (!parts_.membership.stop_asked())
       parts_.membership.leave_group("asked to end", sync::membership::Ends::device);

@@ -41,7 +41,7 @@ struct SimulateOptions {
   StopAfter stop_after;
   std::string data;  ///< data set to play; empty = synthetic rows of the configured shape
   stream::Order order = stream::Order::shuffled;
-  int labels_per_device = 0;  ///< > 0: each device sees only so many classes of the data set
+  int labels_per_device = 0;  ///< > 0: classes of the data set that each device sees
   std::string held_out;       ///< data set to measure accuracy on; empty = evaluate.held_out.path, or else
                               ///< data's test split if it has one
 };

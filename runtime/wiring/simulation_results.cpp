@@ -96,7 +96,7 @@ std::unique_ptr<DecisionLog> ResultTables::log() {
   return std::make_unique<RoundRecorder>(*this);
 }
 
-/// All devices come to the same table; whoever is there first writes it.
+/// All devices come to the same table; the first one writes it.
 void ResultTables::add_round(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                              const sync::policy::RoundPlan& plan) {
   if (view < view_ || (view == view_ && round < next_round_)) return;

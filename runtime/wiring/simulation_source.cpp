@@ -76,7 +76,7 @@ class TraceSource final : public stream::RecordSource {
   }
 
  private:
-  /// The partition keeps what was due so far, whoever reads it when: a device that starts late finds it
+  /// The partition keeps what was due so far, whenever it is read: a device that starts late finds it
   /// there.
   void produce() {
     const double now = to_seconds(clock_.now().time_since_epoch());

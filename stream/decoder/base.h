@@ -65,12 +65,12 @@ class DecoderBase : public Decoder {
   [[nodiscard]] std::optional<double> number_in(std::string_view text) const noexcept;
   /// Without true and false, which are labels of their own.
   [[nodiscard]] std::optional<double> target_in(std::string_view text) const noexcept;
-  /// A target: a class index if there are classes, else a finite number that is no code. Describes what is
+  /// A target: a class index if there are classes, else a finite number that is not a code. Describes what is
   /// wrong.
   std::optional<DropReason> target_into(float& out, double x) noexcept;
   /// A label of the configured list, whose bytes live until the next row is read. Describes what is wrong.
   std::optional<DropReason> class_into(float& out, std::string_view label) noexcept;
-  /// A label that is no number where there is no list: why its row is dropped. Bytes as above.
+  /// A label that is not a number where there is no list: why its row is dropped. Bytes as above.
   std::optional<DropReason> unnamed_label(std::string_view label) noexcept;
   /// Labels are looked up in a list: class_into(), not target_into().
   [[nodiscard]] bool has_class_names() const noexcept { return !class_names_.empty(); }

@@ -312,7 +312,7 @@ class JsonDecoder final : public DecoderBase {
     return std::nullopt;
   }
 
-  /// Of what is no number: true and false, a number in a text, null and empty text.
+  /// Of what is not a number: true and false, a number in a text, null and empty text.
   std::optional<DropReason> other_into(dom::element at, float& out, std::size_t column) noexcept {
     if (at.is_null()) return nothing_into(out, column);
     if (bool yes = false; at.get(yes) == simdjson::SUCCESS) return feature_into(out, yes ? 1 : 0, column);

@@ -13,7 +13,7 @@ namespace rivulet::sync {
 
 static_assert(std::endian::native == std::endian::little, "words are stored as they lie");
 
-/// Writes bits one behind the other over bytes that are cleared first. Owner: whoever encodes.
+/// Writes bits one behind the other over bytes that are cleared first. Owner: the encoder.
 class BitWriter {
  public:
   explicit BitWriter(std::span<std::byte> out) : out_(out) { std::memset(out.data(), 0, out.size()); }
@@ -30,7 +30,7 @@ class BitWriter {
     const std::size_t whole = at_ / 8 - byte;
     begun_ = whole < sizeof word ? word >> (8 * whole) : 0;
   }
-  /// So many zeros.
+  /// N zeros.
   void skip(std::size_t count) {
     RIVULET_CHECK(at_ + count <= out_.size() * 8, "bits beyond the end of a slot");
     const bool same_byte = (at_ + count) / 8 == at_ / 8;
@@ -38,7 +38,7 @@ class BitWriter {
     if (!same_byte) begun_ = 0;
   }
   void align() { skip((8 - at_ % 8) % 8); }
-  /// So many whole bytes, which the caller fills; it stands at the beginning of one.
+  /// N whole bytes, which the caller fills; it stands at the beginning of one.
   std::span<std::byte> take(std::size_t bytes) {
     RIVULET_CHECK(at_ % 8 == 0 && at_ / 8 + bytes <= out_.size(), "bytes beyond the end of a slot");
     const auto taken = out_.subspan(at_ / 8, bytes);
@@ -79,7 +79,7 @@ class BitReader {
     return fine_ ? zeros : 0;
   }
   void align() { at_ = (at_ + 7) / 8 * 8; }
-  /// So many whole bytes; it stands at the beginning of one. None if there are fewer.
+  /// N whole bytes; it stands at the beginning of one. None if there are fewer.
   std::span<const std::byte> take(std::size_t bytes) {
     fine_ = fine_ && at_ % 8 == 0 && bytes <= bytes_.size() && at_ / 8 <= bytes_.size() - bytes;
     if (!fine_) return {};

@@ -124,7 +124,7 @@ double expected_position_bits(double entries, double count) {
   if (entries <= 0 || count <= 0) return 0;
   const double p = std::min(entries / count, 1.0);
   if (p >= 1) return count * (1 + parameter_bits / static_cast<double>(gaps_of_block));
-  // A gap of at least 2^r has another zero with the probability of so many numbers without an entry.
+  // A gap of at least 2^r has another zero with the probability of 2^r numbers without an entry.
   // By products alone: sizes of slots follow from it, and must be the same on every machine.
   double least = 1e300;
   double none = 1 - p;

@@ -21,7 +21,7 @@ struct PositionCost {
   std::vector<std::uint8_t> parameters;  ///< of each block
 };
 PositionCost cost_of_positions(std::span<const std::uint32_t> ascending);
-/// What so many random ones of `count` take, about.
+/// What N random ones of `count` take, about.
 double expected_position_bits(double entries, double count);
 /// `how`: cost_of_positions() of the same.
 void put_positions(std::span<const std::uint32_t> ascending, const PositionCost& how, BitWriter& out);

@@ -83,7 +83,7 @@ std::size_t largest_body(const RowShape& shape, std::size_t rows) {
          rows * (shape.columns() + shape.targets) * sizeof(float);
 }
 
-/// Exactly so many bytes, or nothing.
+/// Exactly N bytes, or nothing.
 std::vector<std::byte> inflated(std::span<const std::byte> bytes, std::size_t size) {
   std::vector<std::byte> body(size);
   uLongf written = size;

@@ -24,7 +24,7 @@ struct RowFormat {
   bool may_miss = false;  ///< a feature may be NaN: it is missing
 };
 
-/// As many of the first rows as fit into so many bytes, to the last bit: where few numbers occur, by their
+/// As many of the first rows as fit into N bytes, to the last bit: where few numbers occur, by their
 /// index, and deflated. Of `rows` as they lie in a batch. Empty: none fits. Cost: milliseconds for 100 kB.
 std::vector<std::byte> encode_rows(const BatchView& rows, const RowFormat& format, std::size_t bytes_max);
 /// What encode_rows() has made, for bytes that anybody may have sent. Errors: protocol (says what).

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t block_numbers = 32;
 constexpr std::size_t least_sample = 2'048;
 constexpr std::size_t most_sample = 16'384;
-/// So many more than wanted are looked for: a sample is no census.
+/// More than wanted by this factor are looked for: a sample is not a census.
 constexpr double margin = 1.15;
 
 /// Sizes as whole numbers in the same order, for which the compiler has vector code: the bits without the

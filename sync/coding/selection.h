@@ -8,7 +8,7 @@
 /// gives, then a partition of what it found. Pure; any thread.
 namespace rivulet::sync {
 
-/// Of so many numbers, this share: one at least, unless there is none.
+/// Of N numbers, this share: one at least, unless there is none.
 std::size_t entries_of(std::size_t count, double keep_ratio);
 
 /// Positions of the `k` numbers of the largest size, ascending; of equal ones the lower positions. Numbers

@@ -31,7 +31,7 @@ std::vector<std::uint32_t> tensors_of(const ContributionShape& shape,
   return all;
 }
 
-/// As many of the largest as fit into so many bits, and how their positions are written.
+/// As many of the largest as fit into N bits, and how their positions are written.
 template <class T>
 PositionCost select_fitting(const Coding& coding, std::span<const T> numbers, const Select<T>& select,
                             std::size_t bits, std::vector<std::uint32_t>& into) {

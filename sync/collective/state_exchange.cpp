@@ -62,7 +62,7 @@ struct StateExchange::State {
     for (std::uint32_t rank = 0; rank < view.world(); ++rank)
       if (!is_holder(rank)) lacking.push_back(rank);
     // A state on its way fills a wire: then everybody settles by messages, behind it. Before anybody can be
-    // slow: waiting for the others is no lack of progress.
+    // slow: waiting for the others is not a lack of progress.
     settled.emplace(t, Lane::settled, word_bytes,
                     lacking.empty() ? Barrier::Means::any : Barrier::Means::messages);
     settled->be_patient();

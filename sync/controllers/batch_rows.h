@@ -23,11 +23,11 @@ std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint6
 
 /// One is half as much again as the other, or more.
 bool differ_by_half(double one, double other);
-/// Steps of so many rows are other ones than those that `usual` is the mean of, by half or more: what was
+/// Steps of N rows differ from those that `usual` is the mean of, by half or more: what was
 /// averaged of those had another noise. `usual`: 0 at first; follows by and by, and at once where they are.
 bool is_another_batch(double rows, double& usual);
 
-/// All have their rows, or the round is held: whoever has them keeps them and its gradient.
+/// All have their rows, or the round is held: devices that have them keep them and their gradients.
 void wait_for_all(const FactsTable& table, RoundPlan& plan);
 
 }  // namespace rivulet::sync::policy

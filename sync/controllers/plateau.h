@@ -16,7 +16,7 @@ class Plateau {
   /// `memory`: [numbers], 0 at first.
   explicit Plateau(std::span<double> memory) : memory_(memory.first<numbers>()) {}
 
-  /// The loss of so many rows, all of a group; `noise`: relative variance of that of a single row.
+  /// The loss of N rows, all of a group; `noise`: relative variance of that of a single row.
   void add(double loss_sum, double rows, double noise);
   /// The stream has changed.
   void restart();

@@ -13,7 +13,7 @@ namespace rivulet::sync::membership {
 
 namespace {
 
-/// The id that has been silent longest and is no member makes room: pods with random names must not fill the
+/// The id that has been silent longest and is not a member makes room: pods with random names must not fill the
 /// fold.
 void make_room(Fold& fold) {
   if (fold.devices.size() < devices_max) return;

@@ -75,7 +75,7 @@ struct ClosedView {
       owners;  ///< by rank: the member's partitions, as its HELLO claims them
   /// Where --stop-after rows and rounds count from; none: nobody was started with one.
   std::optional<Clocks> counts_from;
-  bool ended = false;  ///< in good order: whoever resumes from its state counts anew
+  bool ended = false;  ///< in good order: a run that resumes from its state counts anew
   bool operator==(const ClosedView&) const = default;
 };
 
@@ -137,7 +137,7 @@ std::size_t quorum_of(const Hello& hello);
 bool is_ready(const Fold& fold, const DeviceEntry& device);
 /// It wrote that after the newest HELLO of anybody. A process that was killed while the group formed leaves a
 /// READY behind that nothing takes back (a LEAVE would); so a READY counts only until the next HELLO, and
-/// whoever lives writes it again when asked (see Membership). Hence no view closes with a session that was
+/// a living device writes it again when asked (see Membership). Hence no view closes with a session that was
 /// dead before the last start of a device.
 bool is_live(const Fold& fold, const DeviceEntry& device);
 

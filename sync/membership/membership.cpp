@@ -57,7 +57,7 @@ Status LogMembership::say_hello(TimePoint now) {
 }
 
 /// The HELLO was refused: the session that is there may live, and this one could not serve in its place. It
-/// can once the group has changed, or if that session is dead: whoever lives answers.
+/// can once the group has changed, or if that session is dead: a living one answers.
 Status LogMembership::wait_for_place(TimePoint now) {
   Obstacle why = cannot_replace(fold_, config_.hello);
   if (!why) return say_hello(now);

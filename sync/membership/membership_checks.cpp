@@ -64,7 +64,7 @@ Status LogMembership::check_conflict(TimePoint now) {
   return ok();
 }
 
-/// Whoever finds first that all must end leaves for it; that there are fewer now is no reason to wait.
+/// The first device to find that all must end leaves for it; that there are fewer now is not a reason to wait.
 bool LogMembership::somebody_left_for(WhyNot cause) const {
   return std::any_of(fold_.devices.begin(), fold_.devices.end(),
                      [&](const auto& entry) { return entry.second.left_for == cause; });
@@ -85,7 +85,7 @@ std::vector<std::string> LogMembership::waiting_for() const {
   if (!session_.known() && me != fold_.devices.end())
     return {"a sign of the earlier session of " + place_of(me->second.hello) + ": " +
             text_of(cannot_replace(fold_, config_.hello))};
-  // Everybody wrote READY at some time: what is missing is whoever did not repeat it.
+  // Everybody wrote READY at some time: missing is the device that did not repeat it.
   const std::uint32_t wanted = config_.hello.devices;
   const bool enough = next_view(false).devices.size() >= wanted;
   auto names = missing_devices(fold_, next_view(enough), wanted);

@@ -255,7 +255,7 @@ NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted) {
 Obstacle outside(const Fold& fold, const std::string& self) {
   const auto me = fold.devices.find(self);
   if (me == fold.devices.end() || fold.view.sessions.contains(self)) return {};
-  // Whoever closed it, all its members had written READY after the last HELLO.
+  // By whichever device it was closed, all its members had written READY after the last HELLO.
   const std::int64_t lived = std::max(static_cast<std::int64_t>(fold.view.token), fold.view.confirmed);
   if (fold.view.number == 0 || fold.view.members.empty() || lived <= me->second.session) return {};
   if (!view_intact(fold) || view_left(fold)) return {};

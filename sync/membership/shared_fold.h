@@ -14,9 +14,9 @@
 namespace rivulet::sync::membership {
 
 /// One fold of a job's control log for all who read it in this process: equal prefixes, equal folds, so one
-/// is enough. Whoever reads on reads on for all of them; what each device wrote itself waits for it until it
+/// is enough. One that reads on reads on for all of them; what each device wrote itself waits for it until it
 /// reads. A device alone in its process has one of its own. Thread-safe; references to fold() are read under
-/// the lock of guard() by others than whoever reads.
+/// the lock of guard() by threads other than the reader.
 class SharedFold {
  public:
   using Said = std::pair<std::int64_t, ControlRecord>;  ///< offset, record
@@ -49,7 +49,7 @@ class SharedFold {
 
   [[nodiscard]] const LogReader& reader() const noexcept { return reader_; }
   [[nodiscard]] const Fold& fold() const noexcept { return reader_.fold(); }
-  /// As of the last read(), made once for each length of the log. For whoever reads.
+  /// As of the last read(), made once for each length of the log. For the reader.
   const NextView& next_view(bool only_live, std::uint32_t wanted);
   /// Every member of the closed view is in it and stays. Same.
   bool view_stands();

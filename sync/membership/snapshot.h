@@ -10,7 +10,7 @@
 /// them).
 namespace rivulet::sync::membership {
 
-/// A SNAP is due once so many offsets lie behind the last.
+/// A SNAP is due once this many offsets lie behind the last.
 inline constexpr std::int64_t snap_every = 1000;
 
 /// Equal folds give equal texts.

@@ -129,7 +129,7 @@ ControllerMemory remembered(const ControllerMemory& agreed, std::size_t of_group
   return own;
 }
 
-/// Of what is no controller.
+/// Of what is not a controller.
 std::span<double> memory_named(PolicyState& state, std::string_view name) {
   const auto own = std::ranges::find(state.memory, name, &ControllerMemory::name);
   return own != state.memory.end() ? std::span<double>(own->values) : std::span<double>();

@@ -41,7 +41,7 @@ struct Coherence {
 std::optional<Coherence> coherence(std::span<const Movement> movements);
 
 /// What many agreements say: what was in common, over what was expected on average, each as much as it knows
-/// (a Kalman filter of one number). One agreement's own expectation is no measure: where it is large by
+/// (a Kalman filter of one number). One agreement's own expectation is not a measure: where it is large by
 /// chance, what is in common is not. Begins with streams that are alike, and comes back to that by and by
 /// where nothing more is seen: so it is tried again.
 class CoherenceFilter {

@@ -110,7 +110,7 @@ struct ControllerEntry {
   // Of a controller of `batch`:
   bool fixed_rows = false;   ///< each batch has batch.rows
   bool fills_ticks = false;  ///< it asks for what comes in a batch.tick
-  /// Why it asked a device with these facts for so many rows, behind a colon; null: nobody is told.
+  /// Why it asked a device with these facts for its rows, behind a colon; null: not explained.
   std::string (*why_rows)(const PolicyConfig& config, const Facts& facts, std::uint32_t asked) = nullptr;
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;

@@ -182,7 +182,7 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
     return bad("memory of other controllers, or of those of another version");
   for (const ControllerMemory& own : state.memory)
     if (!std::ranges::all_of(own.values, [](double value) { return std::isfinite(value); }))
-      return bad("memory of " + own.name + " that is no number");
+      return bad("memory of " + own.name + " that is not a number");
   return ok();
 }
 

@@ -21,7 +21,7 @@ constexpr double halvings = 2;                       ///< of the rate, each time
 constexpr double rows_until_rate_doubles = 100'000;  ///< of the group
 constexpr double falls_most = 8;                     ///< same, together
 
-/// So many rows of the group for each device behind it, and no checkpoint is on trial any longer.
+/// After this many rows for each device a checkpoint is not on trial any longer.
 constexpr double rows_of_a_trial = 10'000;
 /// A model that has trained more is not begun anew for want of a good checkpoint.
 constexpr double young_rows = 100'000;

@@ -36,7 +36,7 @@ void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
   memory[step_rows_at] = before + weight * (now - before);
 }
 
-/// By the rule, for a step of so many rows of all devices together; 1 while no step has been seen.
+/// By the rule, for a step of N rows of all devices together; 1 while no step has been seen.
 double wanted_scale(const Inputs& inputs, double step_rows) {
   const std::string& rule = setting(inputs.config, scaling_rule_key.name).text;
   if (rule == "none" || step_rows == 0) return 1;

@@ -83,7 +83,7 @@ class OwnStepRate {
   OwnStepRate() = default;
   /// `state`: behind the last agreement.
   OwnStepRate(const PolicyConfig& config, const PolicyState& state);
-  /// Of a step of so many rows: the group's, and less if the rule asks for less with so few rows.
+  /// Of a step of N rows: the group's, and less if the rule asks for less with so few rows.
   [[nodiscard]] double of(std::size_t rows) const;
 
  private:

@@ -51,7 +51,7 @@ double step_rows(const Inputs& inputs, std::size_t rank);
 /// Mean over the devices that have some.
 double step_rows(const Inputs& inputs);
 
-/// A running mean in which a value counts half after so many others.
+/// A running mean in which a value counts half after N others.
 class HalfLife {
  public:
   explicit HalfLife(double rounds) {

@@ -42,7 +42,7 @@ class Residual {
   /// send. `mine` is not looked at with weight 0. Valid until commit(), drop() or resolve(). 3 passes over P.
   /// `marks`: left() will say where something leaves; one pass more, and one for each slot.
   GradientView stage(const GradientView& mine, double weight, bool marks = false);
-  /// Nobody knows the weight yet: it was guessed for so many rows of this device.
+  /// Nobody knows the weight yet: it was guessed for this many rows of this device.
   void guess(double weight, std::uint32_t own_rows) noexcept { guess_ = {weight, own_rows}; }
   /// The weight turns out to be this one: what is staged grows by the rest of `mine`.
   void reweigh(const GradientView& mine, double weight);
@@ -51,9 +51,9 @@ class Residual {
   /// The slot leaves: what it says is no longer kept. It is of the parameters from `begin` on.
   void sent(const CompressorEntry& compressor, const Coding& coding, std::span<const std::byte> slot,
             std::size_t begin = 0);
-  /// The numbers at these places leave, as they are, with so many bytes that say where.
+  /// The numbers at these places leave, as they are, with this many bytes of positions.
   void sent_at(std::span<const std::uint32_t> positions, std::uint64_t position_bytes);
-  /// These numbers [P] leave, in so many bytes.
+  /// These numbers [P] leave, in this many bytes.
   void sent(const GradientView& numbers, std::uint64_t bytes);
   /// All of it leaves.
   void sent_all();

@@ -43,7 +43,7 @@ class FactsExchange {
   /// After done: the round that follows `last`. Errors: protocol, diverged (what came cannot be of one
   /// round).
   virtual Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) = 0;
-  /// After finish(): receives for the next round are posted, with so many bytes for a section behind each
+  /// After finish(): receives for the next round are posted, with these many bytes for a section behind each
   /// head (section_room()), and of payload behind that.
   virtual void expect(std::size_t section_bytes, std::size_t payload_bytes) = 0;
   /// Until the next begin(): the sum of the payloads that came with the facts; to be read only. Errors: as

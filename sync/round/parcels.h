@@ -32,7 +32,7 @@ class ParcelExchange {
   struct Incoming {
     std::uint32_t peer = 0;
     std::size_t most = 0;  ///< bytes
-    std::size_t unit = 1;  ///< the length is so many times
+    std::size_t unit = 1;  ///< the length is a multiple of it
   };
   /// Between two ranks in the same order on both sides. With Peers::have_time the silence of a peer counts
   /// from peers_are_due() on: it may not have sent yet, nor be there to receive.

@@ -9,7 +9,7 @@
 
 namespace rivulet::sync {
 
-/// Sums over a table and its plan, for whoever wants to know what the whole group did.
+/// Sums over a table and its plan, of what the whole group did.
 struct RoundTotals {
   std::uint64_t rows = 0;
   std::uint64_t correct = 0;

@@ -18,7 +18,7 @@ class Barrier {
   };
   Barrier(Transport& transport, Lane lane, std::size_t bytes, Means means = Means::any);
 
-  /// Waiting for others is no lack of progress: receives are posted now.
+  /// Waiting for others is not a lack of progress: receives are posted now.
   void be_patient();
   void enter();
   /// pending | done | failed, as the transport.

@@ -30,7 +30,7 @@ class Gathering {
     std::vector<std::byte> bytes;
     std::uint32_t tellers = 0;  ///< ranks that contribute; all ranks pass the same number
     bool listens = false;       ///< this rank is none of them
-    bool patient = false;       ///< waiting for the others is no lack of progress
+    bool patient = false;       ///< waiting for the others is not a lack of progress
   };
   virtual ~Gathering() = default;
   /// Enters this rank's next exchange on the lane. The ticket is for Transport::poll(): done when everything

@@ -28,7 +28,7 @@ class MemoryNetwork {
   MemoryNetwork(Link link, TransportConfig config);
   ~MemoryNetwork();
   void set_link(Link link);
-  /// What one device sends goes through this one after the other, whoever it is for, and what it receives
+  /// What one device sends goes through this one after the other, to whichever peer, and what it receives
   /// likewise; besides the link between the two. Its latency is added. Later calls replace it.
   void set_own_link(std::string_view device_id, Link link);
   void set_loss(Loss loss);

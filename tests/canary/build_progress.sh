@@ -24,7 +24,7 @@ if shown=$(fails=yes compile_targets release rivulet 2>&1); then wrong "a build 
 [[ $shown == *"384.cpp:7: error: planted"* ]] || wrong "the compiler's words are not shown: $shown"
 [[ $shown != *"Building CXX"* ]] || wrong "what was built before is shown: $shown"
 
-# A line every so many seconds, as the clock says.
+# A line every N seconds, as the clock says.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 shown=$(for i in 1 2 3 4; do

@@ -12,7 +12,7 @@ findings() {
     rows=$((rows + 1))
     read -r commit <<<"$commit"
     if [[ ! $commit =~ ^[0-9a-f]{7,40}$ ]]; then
-      echo "the row of ${row// /} names '$commit', which is no commit"
+      echo "the row of ${row// /} names '$commit', which is not a commit"
     elif [[ $shallow == false ]] && ! git merge-base --is-ancestor "$commit" HEAD 2>/dev/null; then
       echo "the row of ${row// /} names $commit, which is not in the history"
     fi
@@ -35,7 +35,7 @@ failed=0
 head=$(git rev-parse --short=12 HEAD)
 finds '' "| 2026-11-24 | $head | passed |"
 finds 'no row was found'
-finds "names '$head+changes-12345678', which is no commit" "| 2026-11-24 | $head+changes-12345678 | passed |"
+finds "names '$head+changes-12345678', which is not a commit" "| 2026-11-24 | $head+changes-12345678 | passed |"
 if [[ $(git rev-parse --is-shallow-repository) == false ]]; then
   finds 'names 00000badbad0, which is not in the history' "| 2026-11-24 | 00000badbad0 | passed |"
 else

@@ -25,7 +25,7 @@ TEST_CASE("Measured: each metric of the list is in a typed sheet") {
     CAPTURE(name);
     CHECK(typed.erase(name) == 1);
   }
-  for (const std::string& name : typed) FAIL_CHECK(name, " is typed, but is no metric");
+  for (const std::string& name : typed) FAIL_CHECK(name, " is typed, but is not a metric");
 }
 
 TEST_CASE("Measured: a sheet finds what is missing, what is not typed, and another value") {

@@ -1,4 +1,4 @@
-// What is handed to whoever measures the model on held-out rows, on real threads.
+// What is handed to the evaluator of held-out rows, on real threads.
 #include <doctest/doctest.h>
 
 #include "sync/membership/membership.h"

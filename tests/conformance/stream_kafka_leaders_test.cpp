@@ -118,7 +118,7 @@ TEST_CASE(
   CHECK(reader.opened.source->partitions()[1].stopped.empty());
   REQUIRE(testing::produce(cluster->bootstrap_servers(), "t", numbered(10, 5)));
   CHECK(reader.until([&] { return reader.got[0] == 15; }, named_within));
-  // Whoever leads the partition next is asked, and read.
+  // The next leader of the partition is asked, and read.
   cluster->set_leader("t", 1, good);
   CHECK(reader.until([&] { return reader.unreached(1).empty(); }, named_within));
   CHECK(reader.longest < no_minute);

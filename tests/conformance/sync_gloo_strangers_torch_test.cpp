@@ -153,7 +153,7 @@ int port_of(const Process& process) {
   return *ports.begin();
 }
 
-/// So many call at a port: silent ones, some with the numbers that Gloo itself would count, some with text.
+/// N call at a port: silent ones, some with the numbers that Gloo itself would count, some with text.
 /// They leave when all have called. How many were connected?
 int storm(int port, int strangers) {
   int let_in = 0;

@@ -52,7 +52,7 @@ struct Role {
   std::uint32_t world = 1;
   std::string folder, bind, what;
   std::size_t count = 0;        ///< numbers in a contribution
-  int connect_deadline_s = 60;  ///< long: that processes start slowly is no finding
+  int connect_deadline_s = 60;  ///< long: that processes start slowly is not a finding
 };
 
 Role role_from_environment() {

@@ -110,7 +110,7 @@ inline void walls_suite(const RunGroup& run_group) {
     for (std::size_t i = 0; i < out.errors.size(); ++i) {
       REQUIRE(out.errors[i]);
       INFO(out.errors[i]->message);
-      // Whoever fails first closes its view, which others may notice before their own failure.
+      // A device that fails first closes its view, which others may notice before their own failure.
       const bool mine = out.errors[i]->message.find("planted failure") != std::string::npos;
       planted += mine ? 1 : 0;
       CHECK((mine || out.errors[i]->code == ErrorCode::peer_lost));

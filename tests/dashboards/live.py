@@ -16,7 +16,7 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
-LIMIT_S = 600  # ends what hangs; a slow machine is no finding
+LIMIT_S = 600  # ends what hangs; a slow machine is not a finding
 NOTE = "not by Grafana"
 
 

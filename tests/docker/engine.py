@@ -37,7 +37,7 @@ SLACK = 6  # deadlines are written for a quiet machine, as in tests/support/wait
 
 
 class Failed(Exception):
-    """A sentence for whoever reads the test's output."""
+    """A sentence for readers of the test's output."""
 
 
 def run(*command, code=0, seconds=120, **more):

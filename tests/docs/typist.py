@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from place import make_desk, processes
 
-LIMIT_S = 360  # ends what hangs; a slow machine is no finding
+LIMIT_S = 360  # ends what hangs; a slow machine is not a finding
 ASSIGNS = re.compile(r"^(?:export )?(\w+)=")
 SERVES = re.compile(r"^rivulet (run(?!.*(--stop-after|--dry-run))|broker|feed .*--repeat)")
 WATCHES = re.compile(r"^rivulet top(?!.*--count)|^kcat -C(?!.* -e)")

@@ -22,7 +22,7 @@ void check_fold(const sync::membership::Fold& fold);
 /// What never goes back from one record to the next of one run.
 void check_goes_on(const sync::membership::Fold& before, const sync::membership::Fold& after);
 
-/// Whoever begins with a snapshot of `fold` stands where it stands.
+/// A device that begins with a snapshot of `fold` stands where it stands.
 void check_snapshot(const sync::membership::Fold& fold);
 
 }  // namespace rivulet::fuzz

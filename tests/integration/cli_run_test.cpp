@@ -359,7 +359,7 @@ std::string metrics_when_ready(const std::string& source, const std::string& dat
 
 }  // namespace
 
-TEST_CASE("Run: what nobody has measured yet is no number in the metrics, and not 0") {
+TEST_CASE("Run: what nobody has measured yet is not a number in the metrics, and not 0") {
   const TempDir folder;
   const auto metrics_with = [&](const std::string& source, const std::vector<std::string>& more) {
     return metrics_when_ready(source, (folder.path() / source).string(), more);

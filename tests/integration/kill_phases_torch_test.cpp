@@ -78,7 +78,7 @@ void sit_out(KillGroup& group, int victim, Blow blow) {
       if (i != victim && !is_out(group, i)) return false;
     return true;
   };
-  // A view may yet form with whoever has said that it is ready and was hit then; it cannot last.
+  // A view may yet form with a device that has said that it is ready and was hit then; it cannot last.
   const auto for_good = [&] {
     if (!others_are_out()) return false;
     std::this_thread::sleep_for(400ms);

@@ -138,7 +138,7 @@ TEST_CASE(
   KillGroup group(
       {.devices = 3,
        .rows_per_device = rows,
-       .bad_every = repetitions(50, 20'000),  // books are exact about where only so many of them are
+       .bad_every = repetitions(50, 20'000),  // books are exact about where only a bounded number of them are
        .batch_max = repetitions(32, 256),
        .buffer_rows = 4096,
        .copies = true,

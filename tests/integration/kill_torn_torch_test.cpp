@@ -1,5 +1,5 @@
 // Checkpoints that were damaged while their devices were away: none is loaded, it is said which, and the
-// group goes on from the newest whole one, whoever has it.
+// group goes on from the newest whole one, whichever device has it.
 #include <doctest/doctest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// A control topic that has lost its head, on a real Apache Kafka: whoever comes later begins at a SNAP. And
+// A control topic that has lost its head, on a real Apache Kafka: a device that comes later begins at a SNAP. And
 // what it costs to read one that has all.
 #include <doctest/doctest.h>
 

@@ -335,7 +335,7 @@ TEST_CASE("Real Kafka: a topic made anew while nobody reads is found out at the 
   }
 }
 
-TEST_CASE("Real Kafka: a record that retention or compaction took away is no sign of another log") {
+TEST_CASE("Real Kafka: a record that retention or compaction took away is not a sign of another log") {
   const TempDir folder;
   make("aged");
   fill("aged", "old", 50);

@@ -219,7 +219,7 @@ inline fold_close(d, present, v) {
 proctype Device(byte d) {
 end:
   do
-  /* a round: everybody offers, and whoever has all offers applies; some may never get that far */
+  /* a round: everybody offers, and a device that has all offers applies; some may never get that far */
   :: atomic {
        up[d] && inside[d] && !given_up[d] && step[d] < STEPS && !(offered[PLACE(in_view[d], step[d])] & BIT(d)) ->
        offered[PLACE(in_view[d], step[d])] = offered[PLACE(in_view[d], step[d])] | BIT(d)

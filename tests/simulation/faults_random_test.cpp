@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int usual_views = 3'000;  ///< in so many each kind of fault comes
+constexpr int usual_views = 3'000;  ///< each kind of fault comes in these
 constexpr std::size_t events_per_run = 100;
 constexpr std::uint64_t compared_every = 16;  ///< runs, with one without faults
 constexpr std::uint64_t kept_every = 100;     ///< runs, so that a count that is cut short loses little
@@ -168,7 +168,7 @@ TEST_CASE("Faults: whatever happens to a group, nothing that was promised is bro
   if (all.counts()["views"] >= usual_views) check_kinds(all.counts());
   CHECK(all.counts()["commits"] > all.counts()["runs"]);
   CHECK(all.counts()["folds_compared"] > all.counts()["views"]);
-  CHECK(all.counts()["lost"] < lost_most(all.counts()["runs"]));  // what disks lost is no excuse for the rest
+  CHECK(all.counts()["lost"] < lost_most(all.counts()["runs"]));  // what disks lost is not an excuse for the rest
 }
 
 TEST_CASE("Faults: who has learned half as much as a group without faults, or twice, is found by its loss") {

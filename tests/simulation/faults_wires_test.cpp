@@ -56,7 +56,7 @@ struct Lanes {
     const std::byte byte{static_cast<unsigned char>(index)};
     for (const Lane& lane : lanes) ends[lane.peer]->send(0, lane.lane, std::span(&byte, 1));
   }
-  /// Asks for the last one first, as whoever waits for all of them does.
+  /// Asks for the last one first, as code that waits for all of them does.
   void look() {
     for (Lane& lane : lanes) {
       std::vector<bool> done(messages);

@@ -1,4 +1,4 @@
-// sync.policy = "periodic": devices step on their own, and agree every so many steps or seconds.
+// sync.policy = "periodic": devices step on their own, and agree every N steps or seconds.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -201,7 +201,7 @@ TEST_CASE("Periodic: by the clock, however many steps a device makes meanwhile")
   CHECK(last.plan.now.weights[0] > 3 * last.plan.now.weights[1]);
 }
 
-TEST_CASE("Periodic: whoever must end calls the others, who come when their batch is done") {
+TEST_CASE("Periodic: a device that must end calls the others, who come when their batch is done") {
   auto job = periodic_job(3, 10'000);
   job.config.settings.set("sync.own_time", Duration(std::chrono::seconds(600)));
   auto options = fast(0);
@@ -213,7 +213,7 @@ TEST_CASE("Periodic: whoever must end calls the others, who come when their batc
   for (const auto& facts : out.rounds.back().table.facts) CHECK(facts.rows > 1000);
 }
 
-TEST_CASE("Periodic: whoever leaves calls the others, who come though their own time is long") {
+TEST_CASE("Periodic: a device that leaves calls the others, who come though their own time is long") {
   for (const bool apart : {false, true}) {
     CAPTURE(apart);
     auto job = periodic_job(3, 8'000);

@@ -39,7 +39,7 @@ class Schedule {
       if (const auto wrong = ended_member(); !wrong.empty()) return wrong;
     }
     for (const auto& id : members) revive(id);
-    group_.run(12s);  // whoever does not fit has ended
+    group_.run(12s);  // a device that does not fit has ended
     look_after_views();
     group_.run(12s);
     if (const auto wrong = ended_member(); !wrong.empty()) return wrong;
@@ -99,7 +99,7 @@ class Schedule {
     if (foreign) group_.nodes.at(name).membership->hold_state({9999, 1}, "d", 10);
     ++seen_.twins;
   }
-  /// Whoever is in a view that has lost a member notices it.
+  /// A device that is in a view that has lost a member notices it.
   void look_after_views() {
     for (auto& [name, node] : group_.nodes) {
       if (!node.view || node.error) continue;

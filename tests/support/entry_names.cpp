@@ -53,7 +53,7 @@ std::map<std::string, std::set<fs::path>> entry_names(const std::vector<SourceTe
   return names;
 }
 
-/// Of a literal that begins at `at`: the whole of it, if it is no comment's.
+/// Of a literal that begins at `at`: the whole of it, if it is not a comment's.
 std::optional<std::string> literal_at(const SourceText& source, std::size_t line, std::size_t at) {
   const std::string& raw = source.raw[line];
   const std::size_t end = raw.find('"', at + 1);

@@ -59,7 +59,7 @@ class Gated {
       f.measurements.assign(all[i].shares.begin(), all[i].shares.end());
       f.measurements.push_back(static_cast<float>(all[i].contribution_norm));
       f.measurements.push_back(static_cast<float>(all[i].gradient_norm));
-      // Of whoever asks for more: moo's three, the four of a collective that learns.
+      // Of controllers that ask for more: moo's three, the four of a collective that learns.
       for (const double more : {0.1, sent, sync_seconds, sync_seconds})
         f.measurements.push_back(static_cast<float>(more));
       f.measurements.resize(measurements_of(controllers));

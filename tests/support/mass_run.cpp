@@ -13,7 +13,7 @@
 namespace rivulet::testing {
 namespace {
 
-/// Wires of one device that go deaf when it has sent on `lane` for the `last` time: whoever it sent to has
+/// Wires of one device that go deaf when it has sent on `lane` for the `last` time: the receivers have
 /// that and goes on, itself it hears nothing any more.
 struct Deaf : WrappedTransport {
   Deaf(std::unique_ptr<sync::Transport> transport, sync::Lane lane, int& sends_left)

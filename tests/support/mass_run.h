@@ -27,7 +27,7 @@ struct MassRun {
   double rate = 1;         ///< of learning
   sync::Lane lane = sync::Lane::facts;
   int deaf_after = 0;  ///< sends of device 1 on the lane; 0: never
-  int deaf_again = 0;  ///< ... and after so many of each further view; 0: not
+  int deaf_again = 0;  ///< ... and after N of each further view; 0: not
   std::uint64_t steps = compressed_steps + 10;
   std::size_t rows = mass_rows;  ///< of each device; beyond mass_rows their numbers come again
   std::size_t rows_of_last = mass_rows;

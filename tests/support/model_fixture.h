@@ -58,7 +58,7 @@ class Rows {
 std::vector<double> numbers_of(const GradientView& view);
 /// |a - b| / |b| in L2.
 double relative_l2(const std::vector<double>& a, const std::vector<double>& b);
-/// Of a model in double: its gradient over so many rows, beside differences of its loss, as relative_l2().
+/// Of a model in double: its gradient over N rows, beside differences of its loss, as relative_l2().
 double gap_to_slope(const devices::ModelConfig& config, std::size_t rows);
 Digest digest_of_state(const devices::ModelState& state, devices::Device& device);
 Digest digest_of_numbers(const GradientView& view);

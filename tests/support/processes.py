@@ -40,7 +40,7 @@ class Running:
             os.kill(self.process.pid, number)
 
     def ended(self, seconds):
-        """Its exit code within so many seconds, or None."""
+        """Its exit code within N seconds, or None."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -60,7 +60,7 @@ def stop(running, seconds=30):
 
 
 def until(what, seconds, every=0.25):
-    """What `what` answers once it is not None or False; TimeoutError after so many seconds."""
+    """What `what` answers once it is not None or False; TimeoutError after N seconds."""
     end = time.monotonic() + seconds
     while True:
         answer = what()

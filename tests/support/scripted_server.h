@@ -14,7 +14,7 @@
 
 namespace rivulet::testing {
 
-/// A server of something else than Rivulet: says the same to whoever comes first, another thing to the next.
+/// A server of something else than Rivulet: says the same to its first client, another thing to the next.
 /// Who comes after the last of them gets the beginning of an answer, and then a byte now and then, until he
 /// goes or this object ends.
 class ScriptedServer {

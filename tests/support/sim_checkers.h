@@ -68,7 +68,7 @@ Finding check_descriptors(const std::string& device, std::size_t open);
 /// C7: no row's bytes in what has left a device for `where`.
 Finding check_private(std::span<const std::byte> bytes, const char* where);
 
-/// C8: whoever has folded the same prefix of the log has come to the same.
+/// C8: a device that has folded the same prefix of the log has come to the same.
 class FoldTable {
  public:
   Finding add(std::int64_t next_offset, const std::string& hash);

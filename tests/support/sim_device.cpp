@@ -18,7 +18,7 @@ using runtime::Turn;
 constexpr Duration crash_at_last = std::chrono::seconds(1);
 constexpr Turn asleep{};
 
-/// What a device says, for whoever looks into one schedule: SIM_TALK=1.
+/// What a device says, for a look into one schedule: SIM_TALK=1.
 class TalkingLog final : public runtime::Logger {
  public:
   TalkingLog(const Clock& clock, std::size_t device) : clock_(clock), device_(device) {}

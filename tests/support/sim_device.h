@@ -47,10 +47,10 @@ class SimDevice {
     Duration away{};                    ///< until it is started again
     std::optional<std::uint64_t> seed;  ///< power is lost, too: for what the disk keeps
   };
-  /// It dies after so many more effects on the world, at the latest in a while. Every crash that is asked for
+  /// It dies after N more effects on the world, at the latest in a while. Every crash that is asked for
   /// comes: while another one is due, or nothing runs, it is for the next life.
   void crash_after(int effects, const Crash& crash);
-  /// The same, after so many more calls on its disk.
+  /// The same, after N more calls on its disk.
   void crash_saving(int calls, const Crash& crash);
   [[nodiscard]] bool will_crash() const noexcept { return !planned_.empty(); }
   /// Whatever else is planned.

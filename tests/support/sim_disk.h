@@ -25,7 +25,7 @@ class SimDisk final : public runtime::FileOperations {
   // what may happen to it
   void lose_power(Rng& rng);  ///< of what is not synced, each part is whole, torn or gone
   void fail_calls(int calls, int with) { failing_ = {calls, with}; }  ///< the next that write, sync or rename
-  void make_unreadable(bool so) { unreadable_ = so; }                 ///< EIO for whoever reads
+  void make_unreadable(bool so) { unreadable_ = so; }                 ///< EIO for readers
   void rot(Rng& rng);                                                 ///< a bit of the newest file turns
   void wipe();                                                        ///< a new disk in its place
 

@@ -301,7 +301,7 @@ void Group::stop_job(Duration away, std::int64_t nonce) {
   for (auto& device : devices_) device->expect_end(away);
 }
 
-/// Retention: of a partition only so many of the newest records are kept.
+/// Retention: of a partition only the N newest records are kept.
 void Group::delete_rows(std::size_t device, std::int64_t records_kept) {
   const double written = to_seconds(runner_.now().time_since_epoch()) * streams_.records_per_second;
   std::int64_t& kept_from = streams_.kept_from[device];

@@ -19,9 +19,9 @@ class SimPower {
     return take();
   }
   [[nodiscard]] bool off() const noexcept { return left_ == 0; }
-  /// It fails after so many more effects.
+  /// It fails after N more effects.
   void fail_after(int effects) noexcept { left_ = effects; }
-  /// It fails after so many more calls on its disk.
+  /// It fails after N more calls on its disk.
   void fail_after_calls(int calls) noexcept { calls_left_ = calls; }
   void restore() noexcept { left_ = calls_left_ = -1; }
 

@@ -25,7 +25,7 @@ class Strangers {
   Strangers(const Strangers&) = delete;
   Strangers& operator=(const Strangers&) = delete;
   void visit(std::vector<pid_t> pids);  ///< these, and no others any more
-  /// So many connections to each port at once, at the next look.
+  /// N connections to each port at once, at the next look.
   void crowd(int connections) { crowd_ = connections; }
   [[nodiscard]] int called() const { return called_; }  ///< so far, let in or not
 

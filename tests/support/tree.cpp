@@ -44,7 +44,7 @@ std::vector<Include> includes_of(const SourceText& source) {
   std::vector<Include> includes;
   for (std::size_t i = 0; i < source.raw.size(); ++i) {
     std::smatch match;
-    // A directive inside a comment or a literal is not one: its # is no code then.
+    // A directive inside a comment or a literal is not one: its # is not a code then.
     if (source.code[i].find('#') == std::string::npos) continue;
     if (std::regex_search(source.raw[i], match, directive)) {
       includes.push_back(Include{i, match[2].str(), match[1].str() == "\""});

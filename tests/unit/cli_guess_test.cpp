@@ -288,7 +288,7 @@ TEST_CASE("Guess: numbers that look like none are suggested as codes, and nothin
   };
   CHECK(codes(with("-999", 5)) == std::vector<double>{-999});
   CHECK(codes(with("65535", 2)) == std::vector<double>{65535});
-  CHECK(codes(with("-999", 1)).empty());   // once is no habit
+  CHECK(codes(with("-999", 1)).empty());   // once is not a habit
   CHECK(codes(with("-999", 30)).empty());  // most of them are no exception
   CHECK(codes(with("-123", 5)).empty());   // an outlier
   Records counter;

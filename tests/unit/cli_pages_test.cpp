@@ -167,7 +167,7 @@ TEST_CASE("Status: without brokers it says so, and knows no lag") {
   CHECK_MESSAGE(contains(training, "b: not ready: no broker of k:1 can be reached  | "), training);
 }
 
-TEST_CASE("Status: what another server answers is no readiness, whatever its words, and moves no cursor") {
+TEST_CASE("Status: what another server answers is not readiness, whatever its words, and moves no cursor") {
   ScriptedServer other({"HTTP/1.1 500 Oh\r\nContent-Length: 22\r\n\r\nit answers 503: \x1b[2Jno"});
   const Said said = say({"status", other.address(), "--ready"});
   CHECK(said.exit == ExitCode::unavailable);

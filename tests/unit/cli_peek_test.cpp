@@ -117,7 +117,7 @@ TEST_CASE("Peek: of many features that have a scale each, each is judged by itse
   CHECK(ranges.describe(decode).find("decode.csv.scale = [1, 1, 1, 0.1, 1, ") != std::string::npos);
 }
 
-TEST_CASE("Peek: a value that is missing is no number, in the row, in the ranges and in JSON") {
+TEST_CASE("Peek: a value that is missing is not a number, in the row, in the ranges and in JSON") {
   const float none = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> features = {none, 3, 5};
   const std::vector<float> targets = {1};

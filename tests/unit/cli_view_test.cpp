@@ -157,7 +157,7 @@ TEST_CASE("Live view: it shows the process of each device, what one can do to it
   CHECK(after.back() == "  forming: waiting for device-1");
   CHECK(forming_phrase(group) == "forming: waiting for device-1");
   group.seconds = 0;
-  CHECK(forming_phrase(group).empty());  // the first time is no news
+  CHECK(forming_phrase(group).empty());  // the first time is not news
 }
 
 TEST_CASE("Live view: before the first round there is no loss") {

@@ -283,7 +283,7 @@ TEST_CASE("Models: bfloat16 is refused where there is none") {
   }
 }
 
-TEST_CASE("Models: sizes are those their comments say; the count of batches is no number to average") {
+TEST_CASE("Models: sizes are those their comments say; the count of batches is not a number to average") {
   CHECK(Bench(config_of("lenet5")).layout.parameters == 61706);
   CHECK(Bench(config_of("lenet5")).layout.buffers == 0);
   CHECK(Bench(config_of("lenet5")).layout.batch_counts.empty());

@@ -131,7 +131,7 @@ TEST_CASE("MLP: a row's weight is its class's") {
   CHECK(weighed.loss_sum == doctest::Approx(loss));  // what is told has no weights
 }
 
-TEST_CASE("MLP: a value that is no number is not hidden by an activation") {
+TEST_CASE("MLP: a value that is not a number is not hidden by an activation") {
   for (const char* activation : {"relu", "tanh"}) {
     const auto config = mlp(Loss::cross_entropy, 3, activation);
     Bench bench(config);

@@ -223,7 +223,7 @@ TEST_CASE("Normalizer: a value far out that may be a reading is clipped") {
   CHECK(std::sqrt(f.column(1).variance) < 1.2 * std::sqrt(before.variance));
 }
 
-TEST_CASE("Normalizer: of the first rows, too, an absurd value is no reading") {
+TEST_CASE("Normalizer: of the first rows, too, an absurd value is not a reading") {
   Fixture f;
   Sensor sensor;
   f.train(rows_with(sensor, {101'300, 101'310, 101'350, 1e18, 101'330, 101'320, 101'315, 101'340}));
@@ -301,7 +301,7 @@ TEST_CASE("Normalizer: codes that come in bursts, and a sensor that is broken fo
     }
 }
 
-TEST_CASE("Normalizer: a code that fills a batch is no lesson, whether or not it could be a reading") {
+TEST_CASE("Normalizer: a code that fills a batch is not a lesson, whether or not it could be a reading") {
   Fixture f;
   Sensor sensor;
   for (int i = 0; i < 80; ++i) f.train(sensor.batch(25));

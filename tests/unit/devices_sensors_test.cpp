@@ -61,7 +61,7 @@ TEST_CASE("Sensors: an Orin with JetPack 6") {
   REQUIRE(r.memory);
   CHECK(r.memory->total_bytes == 7802804.0 * 1024);
   CHECK(r.memory->available_bytes == 4100000.0 * 1024);
-  REQUIRE(r.throttles.size() == 2);  // what is switched on is no count
+  REQUIRE(r.throttles.size() == 2);  // what is switched on is not a count
   CHECK(r.throttles[0].by == "oc1");
   CHECK(r.throttles[0].events == 2);
   CHECK(r.throttles[1].by == "oc3");
@@ -84,7 +84,7 @@ TEST_CASE("Sensors: a Thor, whose GPU has another name and does not tell its loa
   REQUIRE(r.gpus.size() == 1);
   CHECK(r.gpus[0].gpu == "gpu-gpc-0");
   CHECK_FALSE(r.gpus[0].utilization);
-  CHECK(r.gpu_errors == 0);    // it does not have one, which is no error
+  CHECK(r.gpu_errors == 0);    // it does not have one, which is not an error
   CHECK(r.power.size() == 2);  // NC is not connected
   CHECK(rail(r, "VDD_GPU").watts == 18.0);
 }
@@ -141,7 +141,7 @@ TEST_CASE("Sensors: a part that appears late is found, one that goes is not reme
   CHECK(sensors.read().gpus.empty());
 }
 
-TEST_CASE("Sensors: what is no number, no file, or has no end costs a count, not the rest") {
+TEST_CASE("Sensors: what is not a number, no file, or has no end costs a count, not the rest") {
   const TempDir root;
   plant_sensors(root, "plain-x86");
   root.write("sys/class/thermal/thermal_zone3/type", "broken\n");

@@ -163,7 +163,7 @@ TEST_CASE("Adwin: says which way the mean went") {
   CHECK(changes > 8);
 }
 
-TEST_CASE("Adwin: an empty window has no mean, and what is no number is left out") {
+TEST_CASE("Adwin: an empty window has no mean, and what is not a number is left out") {
   Adwin adwin;
   CHECK(adwin.width() == 0);
   CHECK(adwin.mean() == 0);

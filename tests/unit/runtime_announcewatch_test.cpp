@@ -27,7 +27,7 @@ TEST_CASE("Announcing: ten seconds without an answer are told once, and so is th
   CHECK(watch.look(at(42s), false, 1) == News::none);
 }
 
-TEST_CASE("Announcing: a view that ends forgets what was said, and that is no answer") {
+TEST_CASE("Announcing: a view that ends forgets what was said, and that is not an answer") {
   AnnounceWatch watch;
   CHECK(watch.look(at(0s), true, 3) == News::none);
   CHECK(watch.look(at(10s), true, 3) == News::silent);

@@ -62,7 +62,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("Checkpoints: the hash that is told of a file is the one that whoever loads it finds") {
+TEST_CASE("Checkpoints: the hash that is told of a file is the one that its reader finds") {
   Bench b;
   const auto state = state_at({1, 5}, *b.device);
   const auto written = b.files.write(owner, state, digest_of(state, *b.device).value());

@@ -129,7 +129,7 @@ TEST_CASE("Config secrets: devices compare what a reference stands for, not how 
   CHECK(lr(one) == lr(same));
   CHECK(lr(one) != lr(other));
   CHECK(lr(one).find("0.05") == std::string::npos);
-  // One inside of a list, too; with the quorum every member counts, and it is no secret.
+  // One inside of a list, too; with the quorum every member counts, and it is not a secret.
   const auto word = "${file:" + files.write("word", "hunter2\n") + "}";
   const auto lists = group_keys(with_sets(
       {"decode.format=json", "decode.json.target='y'", "decode.json.features=['a', '" + word + "']"}));

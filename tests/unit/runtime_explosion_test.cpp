@@ -13,7 +13,7 @@ namespace {
 
 constexpr double ln10 = 2.302585;
 
-/// Own steps of so many rows each, with this loss of a row in each.
+/// Own steps of N rows each, with this loss of a row in each.
 OwnSteps steps_of(std::size_t rows, const std::vector<double>& losses) {
   OwnSteps own;
   own.begin(TimePoint());
@@ -34,7 +34,7 @@ TEST_CASE("Explosion: own steps that make the loss many times that of an untrain
   CHECK(watch.refuses_movement(1, steps_of(16, {0.05, 0.04, 12, 14})));
 }
 
-TEST_CASE("Explosion: a stream that changes is no explosion, nor is a row that is far off") {
+TEST_CASE("Explosion: a stream that changes is not an explosion, nor is a row that is far off") {
   ExplosionWatch watch(10);
   watch.agreed(0.05 * 1000, 1000);
   // A model that was sure of what is wrong now: its loss is high from the first step on, and falls.

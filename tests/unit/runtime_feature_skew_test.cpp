@@ -18,7 +18,7 @@ std::vector<devices::Column> seen(double deviation = 2) {
       2, {.rows = 100, .mean = 5, .variance = 4, .shown_mean = 5, .shown_deviation = deviation});
 }
 
-/// Behind so many agreements of 50 rows of each device.
+/// Behind N agreements of 50 rows of each device.
 double largest_after(int agreements, const std::vector<double>& own, const std::vector<double>& all,
                      const std::vector<devices::Column>& columns = seen()) {
   FeatureSkew skew;

@@ -36,7 +36,7 @@ std::string log_of(const TempDir& folder, const std::string& policy, const std::
 
 }  // namespace
 
-TEST_CASE("Gain thresholds: what so many of the rounds reach, by both definitions") {
+TEST_CASE("Gain thresholds: what a share of the rounds reaches, by both definitions") {
   const TempDir folder;
   const auto path = log_of(folder, "gravac", {0.04, 0.16, 0.25, 0.36, 0.49, 0.64, 0.81, 1.0, 0.09, 0.01});
   const auto half = gain_thresholds(path, 0.5, sync::policy::builtin_controllers());

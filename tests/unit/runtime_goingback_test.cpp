@@ -43,7 +43,7 @@ struct Bench {
   }
 };
 
-/// Lets so many changes of the disk happen, and no more.
+/// Lets N changes of the disk happen, and no more.
 struct BreakingDisk final : FileOperations {
   mutable int left = 0;
   ssize_t write(int fd, std::span<const std::byte> bytes) const override {
@@ -106,7 +106,7 @@ TEST_CASE("Damaged checkpoints: what cannot be used for another reason is not ca
     REQUIRE(
         CheckpointFolder(b.folder).write({"other", "pumps", {}}, state, digest_of(state, *b.device).value()));
   }
-  SUBCASE("with a name that is no stamp") {
+  SUBCASE("with a name that is not a stamp") {
     std::ofstream(b.folder + "/note.ckpt") << "not a state";
   }
   SUBCASE("older than the one that can be used") {

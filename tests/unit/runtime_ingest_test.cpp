@@ -317,7 +317,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "Ingest: the time of decoding is that of a whole look at the source, and a full buffer is no look") {
+    "Ingest: the time of decoding is that of a whole look at the source, and a full buffer is not a look") {
   /// Each of its steps takes a millisecond.
   struct Slow final : stream::Decoder {
     Slow(stream::Decoder& as, VirtualClock& moved) : of(as), clock(moved) {}

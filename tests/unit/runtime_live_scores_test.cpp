@@ -75,7 +75,7 @@ TEST_CASE("Live scores: recall and precision of a rare class, beside an accuracy
   CHECK(it.metrics["eval_score/own_prequential_accuracy"] == doctest::Approx(0.99));
 }
 
-TEST_CASE("Live scores: what was never measured is no number") {
+TEST_CASE("Live scores: what was never measured is not a number") {
   Scored it;
   CHECK(std::isnan(it.metrics["live_class_recall/fault"]));
   CHECK(std::isnan(it.metrics["live_largest_class_ratio"]));

@@ -45,7 +45,7 @@ struct Bench {
     REQUIRE(model->step(state, 8, 1.0));
     model->own().add(model->report(), std::vector<RowTag>(8), 0.01, clock.now());
   }
-  /// Hits and loss that are counted of so many rows of a batch of eight, batch after batch.
+  /// Hits and loss that are counted of N rows of a batch of eight, batch after batch.
   [[nodiscard]] std::pair<double, double> counted(std::size_t rows_of_batch) {
     double hits = 0, loss = 0;
     for (std::size_t first = 0; first < 64; first += 8) {
@@ -263,7 +263,7 @@ TEST_CASE("Own steps: that have gone on are undone with the others, to the last 
   SUBCASE("a lost view") {
     b.model->roll_back(b.state);
   }
-  SUBCASE("a sum that was no number") {
+  SUBCASE("a sum that was not a number") {
     CHECK(!b.model->agreed(b.state, false, {}));
   }
   CHECK(b.model->kept_digest() == kept);
@@ -327,7 +327,7 @@ TEST_CASE("Own steps: rows that come again find parameters and momentum as the l
   CHECK(size_of(b.movement()) == 0);
   b.step(8);
   CHECK(b.movement() == moved);
-  // A sum that was no number: its rows are used up, and its steps undone.
+  // A sum that was not a number: its rows are used up, and its steps undone.
   b.model->agreed(b.state, false, {});
   CHECK(b.model->kept_digest() == kept);
   b.step(8);

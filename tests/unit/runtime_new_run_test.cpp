@@ -52,7 +52,7 @@ TEST_CASE("New run: a device that was killed in the run it wanted keeps what it 
   CHECK(begins_empty(s.fold, "a", {}));  // it has nothing of it
 }
 
-TEST_CASE("New run: whoever begins a run, or joins one that another began, begins it empty") {
+TEST_CASE("New run: a device that begins a run, or joins one that another began, begins it empty") {
   FoldScript s;
   s.form({"a", "b"});
   s.stop();

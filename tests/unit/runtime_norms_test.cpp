@@ -37,7 +37,7 @@ TEST_CASE("Norms: a device calls when its gradients change, the first time, and 
   CHECK(norms.change() == 0);
 }
 
-TEST_CASE("Norms: a batch of another size is no change of the gradients, and what follows it is seen") {
+TEST_CASE("Norms: a batch of another size is not a change of the gradients, and what follows it is seen") {
   for (const std::size_t rows : {4, 64}) {
     CAPTURE(rows);
     NormWatch norms = used_to(10);
@@ -52,7 +52,7 @@ TEST_CASE("Norms: a batch of another size is no change of the gradients, and wha
   CHECK(nearly.calls(above_a_third));
 }
 
-TEST_CASE("Norms: what is no number changes nothing") {
+TEST_CASE("Norms: what is not a number changes nothing") {
   NormWatch norms = used_to(10);
   norms.add(std::nan(""), 0.16, 16);
   CHECK(norms.change() == 0);

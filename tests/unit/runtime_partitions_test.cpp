@@ -140,7 +140,7 @@ TEST_CASE("Partitions: while nobody has the log, the page says so, and that the 
 }
 
 TEST_CASE(
-    "Partitions: what an open transaction holds back is no lag, is shown, and said when nobody ends it") {
+    "Partitions: what an open transaction holds back is not lag, is shown, and said when nobody ends it") {
   OnePartition one;
   auto& [clock, status, log, source, watch] = one;
   source.states[0].high_watermark = 40;

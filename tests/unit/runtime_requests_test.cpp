@@ -199,7 +199,7 @@ TEST_CASE("Requests: what cannot be read is refused and not repeated") {
   check_all(unreadable(), check_refusal);
 }
 
-TEST_CASE("Requests: nothing but GET, whoever asks") {
+TEST_CASE("Requests: nothing but GET, from any client") {
   const Guarded server;
   for (const char* name : {"POST", "PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT", "PATCH", "PROPFIND",
                            "TRACE", "get", "BREW", "G\x1b"}) {

@@ -54,7 +54,7 @@ struct Lending {
   buffer::RowBuffer buffer{64, shape};
   buffer::Batch batch{features, targets, shape, 32};
 
-  /// Targets of the copies that a batch of so many own rows has.
+  /// Targets of the copies that a batch of N own rows has.
   std::vector<float> lent(RowCopies& copies, std::size_t own, double part) {
     for (std::size_t i = 0; i < own; ++i) {
       const RowSlot slot = buffer.claim();
@@ -112,7 +112,7 @@ TEST_CASE("Row copies: each row that was trained is as likely as any other to be
   CHECK(std::abs(early - late) < 400);  // 77 is a standard deviation
 }
 
-TEST_CASE("Row copies: all peers' in turn, so many for each own row, and again from the first") {
+TEST_CASE("Row copies: all peers' in turn, a number for each own row, and again from the first") {
   RowCopies copies(rows_format, 10, 1);
   Lending to;
   CHECK(to.lent(copies, 4, 0.5).empty());

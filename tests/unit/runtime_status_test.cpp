@@ -214,7 +214,7 @@ TEST_CASE("Status: texts may be written and read at the same time") {
   CHECK(whole);
 }
 
-TEST_CASE("Signals: the first asks to finish, the next to end now, and a broken pipe is no signal") {
+TEST_CASE("Signals: the first asks to finish, the next to end now, and a broken pipe is not a signal") {
   StopRequest stop{0};
   {
     const SignalHandlers handlers(stop, SignalHandlers::Second::raises);

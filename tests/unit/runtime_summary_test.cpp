@@ -109,7 +109,7 @@ TEST_CASE("Summary: an unknown accuracy is null, and so is a number that is none
   CHECK(std::isnan(read->rows_per_s));
 }
 
-TEST_CASE("Summary: any other line is no summary") {
+TEST_CASE("Summary: any other line is not a summary") {
   CHECK(!summary_from_json(""));
   CHECK(!summary_from_json("ready"));
   CHECK(!summary_from_json("[]"));

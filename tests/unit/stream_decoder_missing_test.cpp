@@ -46,7 +46,7 @@ bool nan_at(const Read& read, std::size_t row, std::size_t column) {
 
 }  // namespace
 
-TEST_CASE("Decoder: a missing value is a NaN for whoever knows the mean, and counted by feature") {
+TEST_CASE("Decoder: a missing value is a NaN for formats that know the mean, and counted by feature") {
   for (const std::string format : {"csv", "json"}) {
     CAPTURE(format);
     const auto decoder = make_decoder(two(format, {Fill::Kind::mean}));
@@ -81,7 +81,7 @@ TEST_CASE("Decoder: a row without any value is dropped, and so is one that ends 
   CHECK(read_text(two("csv", {Fill::Kind::mean}), "1").drops == std::vector{DropReason::missing_field});
 }
 
-TEST_CASE("Decoder: a missing target is dropped as ever, and text that is no number too") {
+TEST_CASE("Decoder: a missing target is dropped as ever, and text that is not a number too") {
   for (const auto kind : {Fill::Kind::mean, Fill::Kind::number, Fill::Kind::last}) {
     CHECK(read_text(two("csv", {kind}), "1,2,\n").drops == std::vector{DropReason::missing_field});
     CHECK(read_text(two("csv", {kind}), "1,n/a,3\n").drops == std::vector{DropReason::wrong_type});
@@ -120,7 +120,7 @@ TEST_CASE("Decoder: a number in place of what is missing has the unit of the rec
   const auto read = read_text(config, "1,,5\n-999,1,5\n1,1,5");
   CHECK(read.rows.size() == 1);
   CHECK(read.drops == std::vector(2, DropReason::missing_field));
-  CHECK(read.details.at(1) == "feature \"a\" (column 0): \"-999\" is no value, at byte 5");
+  CHECK(read.details.at(1) == "feature \"a\" (column 0): \"-999\" is not a value, at byte 5");
 }
 
 TEST_CASE("Decoder: the last value of the partition, where there is one") {
@@ -176,7 +176,7 @@ TEST_CASE("Decoder: raw rows have codes, too") {
   config.fill = {};
   const auto dropped = read_text(config, bytes);
   CHECK(dropped.drops == std::vector{DropReason::missing_field});
-  CHECK(dropped.details.at(0) == "column 0: -999 is no value");
+  CHECK(dropped.details.at(0) == "column 0: -999 is not a value");
   CHECK(make_decoder(raw_config("u8", "u8", 2))->missing().empty());
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("Decoder: text in Confluent's frame is read, binary in it is named") {
     CHECK(read.drops == std::vector{DropReason::malformed});
     CHECK(read.details.at(0) == "looks like Avro or Protobuf in Confluent's framing, schema 42");
   }
-  // A zero alone is no frame, nor is UTF-16.
+  // A zero alone is not a frame, nor is UTF-16.
   CHECK(stream::text_body(record_of(std::string(5, '\0')).value, stream::TextKind::json).binary == false);
   const std::string wide("\0{\0\"\0t", 6);
   CHECK_FALSE(stream::text_body(record_of(wide).value, stream::TextKind::json).schema);
@@ -131,7 +131,7 @@ TEST_CASE("Decoder: a drop names feature, value and place") {
         "feature \"current[0]\": \"\\u00e9\" is not a number, at byte 74");
   CHECK(detail(plain_json(), R"({"on":1,"y":1})") == R"(feature "temp" has no value)");
   CHECK(detail(plain_json(), R"({"temp":null,"on":1,"y":1})") ==
-        R"(feature "temp": null is no value, at byte 8)");
+        R"(feature "temp": null is not a value, at byte 8)");
   DecodeConfig list{.format = "json", .shape = {3}, .features = {"x"}, .target = "y"};
   CHECK(detail(list, R"({"x":[1,2,"z"],"y":1})") == R"(feature "x": "z" is not a number, at byte 10)");
 }

@@ -31,7 +31,7 @@ TEST_CASE("Alarm: a broken connection ends the wait, with the first account of i
   CHECK(alarm.take_breaks().empty());
 }
 
-TEST_CASE("Alarm: whoever stops it ends this wait and every later one") {
+TEST_CASE("Alarm: stopping it ends this wait and every later one") {
   const RealClock clock;
   Alarm alarm(clock);
   alarm.stop();

@@ -24,7 +24,7 @@ namespace {
 
 using Cost = double (*)(const LinkCost&, std::size_t, const SparseBytes&);
 
-/// Of so many bytes of values, and as many of positions: where two costs are equal, latency times bandwidth
+/// Of N bytes of values, and as many of positions: where two costs are equal, latency times bandwidth
 /// over these bytes. Both are linear in the latency.
 double threshold(Cost one, Cost other, std::size_t world) {
   const auto difference = [&](double latency) {

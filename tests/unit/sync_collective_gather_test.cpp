@@ -83,7 +83,7 @@ TEST_CASE("Gather: buffers are averages, also where parameters carry their weigh
   CHECK(g.agreed == std::vector<float>{3.5F, 3.5F, 3.5F, 3});
 }
 
-TEST_CASE("Gather: whoever has no weight sends what it has kept, and is waited for") {
+TEST_CASE("Gather: a device that has no weight sends what it has kept, and is waited for") {
   Gathering g;
   const sync::ContributionShape shape{Scalar::f32, {4}, 0};
   sync::Residual residual(shape);

@@ -102,7 +102,7 @@ struct TwoToOne : Ranks {
   Ticket from_0, from_1;
 };
 
-TEST_CASE("Memory network: a device's own link takes messages as they reach it, whoever was asked first") {
+TEST_CASE("Memory network: a device's own link takes messages as they reach it, whichever was asked first") {
   TwoToOne ranks;
   ranks.send(0, at(5s));
   ranks.send(1, at(3s));

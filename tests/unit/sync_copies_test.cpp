@@ -156,7 +156,7 @@ TEST_CASE("Skew: as the library's logarithm has it, of any counts") {
 
 namespace {
 
-/// Ten devices that ask for the same rows in so many own steps, with a transfer policy.
+/// Ten devices that ask for the same rows in N own steps, with a transfer policy.
 class Group {
  public:
   explicit Group(const std::string& policy, std::size_t devices = 10) : devices_(devices) {
@@ -273,7 +273,7 @@ TEST_CASE("Injection: of itself where labels differ and devices step on their ow
   every.bring(true);
   for (Facts& f : every.table().facts) f.flags = 0;
   for (int i = 0; i < 3; ++i) next = every.next();
-  CHECK(next.copies.empty());  // whoever agrees after every step does not drift apart
+  CHECK(next.copies.empty());  // a device that agrees after every step does not drift apart
 
   Group few("auto");
   few.bring(true);

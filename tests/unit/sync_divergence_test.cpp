@@ -188,7 +188,7 @@ TEST_CASE("Divergence: in good health the rate comes back, a doubling for every 
 }
 
 TEST_CASE(
-    "Divergence: what a file or a peer says is known is no number of steps or tries, and counts for "
+    "Divergence: what a file or a peer says is known is not a number of steps or tries, and counts for "
     "nothing") {
   // tried, falls, good {lineage, step}, rows at change, trial {lineage, step}, rows of trial
   const std::vector<double> whole{1, 2, 7, 40, -1, 7, 50, 9000};

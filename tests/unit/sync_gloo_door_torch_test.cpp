@@ -71,7 +71,7 @@ TEST_CASE("Peer door: who says a number of the view comes in, once, and Gloo rea
   const auto second = door->announce(1);
   CHECK(first != second);
   CHECK(first >= 0);
-  CHECK_FALSE(door->welcome(0));  // what Gloo counts is no key
+  CHECK_FALSE(door->welcome(0));  // what Gloo counts is not a key
   const int guest = say(door->port(), second);
   const int inside = door->accept();
   CHECK(inside >= 0);

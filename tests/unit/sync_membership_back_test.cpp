@@ -51,7 +51,7 @@ TEST_CASE("Going back: less than was saved makes no view, but by a device that s
   CHECK(s.fold.committed.stamp == Stamp{2, 31});  // and from here on nobody needs to say it any more
 }
 
-TEST_CASE("Going back: whoever has what was saved gives it to the others, whatever they say") {
+TEST_CASE("Going back: a device that has what was saved gives it to the others, whatever they say") {
   Script s;
   s.say_ready("a", s.a, {1, 30}, true);
   s.say_ready("b", s.b, {1, 40}, false);

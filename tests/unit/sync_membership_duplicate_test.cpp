@@ -33,7 +33,7 @@ const std::string keeps =
 
 const std::string or_is_another = ". If these are two devices, give each a device.id of its own";
 
-/// The newcomer ends, whoever was there has noticed nothing.
+/// The newcomer ends, a device that was there has noticed nothing.
 void check_kept(Group& g, const std::vector<std::string>& ids, const std::string& why) {
   CAPTURE(why);
   const auto token = g.nodes.at("a").view->token;
@@ -137,7 +137,7 @@ TEST_CASE("Membership: the place of a session that is dead is taken, whatever th
                                   "a: start a device that has it"));
 }
 
-TEST_CASE("Membership: whoever has left gives its place up at once") {
+TEST_CASE("Membership: a device that has left gives its place up at once") {
   Group g;
   form_and_save(g, {"a", "b"});
   for (auto& entry : g.nodes) entry.second.membership->leave_group("asked to end", Ends::device);

@@ -17,7 +17,7 @@ std::uint64_t ignored(const Script& s, Ignored reason) {
 
 }  // namespace
 
-TEST_CASE("Fold: whoever left is in no later view of its session, and what it saved still counts") {
+TEST_CASE("Fold: a device that left is in no later view of its session, and what it saved still counts") {
   Script s;
   auto of = s.form({"a", "b"});
   s.leave("b", of["b"], "asked to end");
@@ -115,7 +115,7 @@ TEST_CASE("Fold: three swaps within five minutes of the log's clock stop the new
   CHECK_FALSE(swap(6 * minute_ms));
   CHECK_FALSE(swap(minute_ms));
   CHECK(swap(minute_ms));
-  session = s.hello("a");  // whoever is started after that goes on, until it is disputed again
+  session = s.hello("a");  // a device that is started after that goes on, until it is disputed again
   CHECK(s.fold.devices.at("a").contested < session);
   CHECK(swap(1000));
 }

@@ -56,7 +56,7 @@ std::vector<HostileCase> hostile_cases(std::map<std::string, std::int64_t> of, s
       {"a field too few", bytes_of_text(json + R"("stop","host":"h","pid":1})"), Ignored::unreadable},
       {"a name that is none", bytes_of_text(json + R"("leave","device":"../a","session":1,"reason":""})"),
        Ignored::unreadable},
-      {"a wish that is no yes or no",
+      {"a wish that is not a yes or no",
        bytes_of_text(json + R"("hello","device":"x","nonce":"n","host":"h","pid":1,)"
                             R"("devices":2,"config_hash":"h","config":{},"partitions":[],)"
                             R"("new_run":"please"})"),

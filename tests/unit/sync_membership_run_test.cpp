@@ -70,7 +70,7 @@ TEST_CASE("Membership: a device that is killed and started again is never taken 
   }
 }
 
-TEST_CASE("Membership: whoever leaves while the group forms is not waited for in vain") {
+TEST_CASE("Membership: a device that leaves while the group forms is not waited for in vain") {
   Group g;
   g.start("a", 2);
   g.start("b", 2);
@@ -126,7 +126,7 @@ TEST_CASE("Membership: a group that has lost the state it saved does not start o
 }
 
 TEST_CASE(
-    "Membership: a new run is joined by whoever wants it or is empty; an old state is refused by name") {
+    "Membership: a new run is joined by a device that wants it or is empty; an old state is refused by name") {
   Group g;
   g.form({"a", "b", "c"});
   REQUIRE(g.log.open()->append(encode(Stop{"n", "desk", 7}, "mnist").value()));

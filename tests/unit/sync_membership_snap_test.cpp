@@ -68,7 +68,7 @@ TEST_CASE("Snap: a device that says another configuration under the same hash ke
   CHECK((*back == as_snapshot(s.fold)));
 }
 
-TEST_CASE("Snap: whoever has folded the same takes note of it; one that is not the same is counted") {
+TEST_CASE("Snap: a device that has folded the same takes note of it; one that is not the same is counted") {
   Script s = full_script();
   Snap snap = snap_of(s, "a");
   const auto at = s.put(snap);

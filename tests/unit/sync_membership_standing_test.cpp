@@ -43,7 +43,7 @@ void check_alone(Group& g, const MembershipConfig& stranger, const std::string& 
   lose_c(g);
   g.start(stranger);
   g.run(2500ms);
-  CHECK(g.error("x") == "none");  // whoever is just being replaced ends nobody
+  CHECK(g.error("x") == "none");  // a device that is just being replaced ends nobody
   const auto words = g.nodes.at("a").membership->waiting_for();
   CHECK(waits_for(g, "a", "c"));
   REQUIRE(words.size() == 2);

@@ -56,7 +56,7 @@ TEST_CASE("Own session: a job that was stopped before it began does not stop it"
   CHECK(session.stopped());
 }
 
-TEST_CASE("Own session: whoever asks for it is answered until the answer is read") {
+TEST_CASE("Own session: a device that asks for it is answered until the answer is read") {
   OwnSession session;
   session.read(3, true);
   CHECK_FALSE(session.owes_answer(3, start, 1s));

@@ -79,7 +79,7 @@ TEST_CASE("Parcels: who has time to send is late only once it is due") {
   CHECK(mine.error().message.find("device-1") != std::string::npos);
 }
 
-TEST_CASE("Parcels: a header that is no header of this round is refused, with its sender's name") {
+TEST_CASE("Parcels: a header that is not a header of this round is refused, with its sender's name") {
   const auto names = [](const std::string& message) {
     return message.find("things from rank 1 (b)") != std::string::npos;
   };

@@ -342,7 +342,7 @@ TEST_CASE(
   CHECK(shown("wait_seconds") / 0.0075 == doctest::Approx(1).epsilon(0.1));  // three of four devices wait
 }
 
-TEST_CASE("Auto: a loss that falls fast is no noise: the jump behind it is seen") {
+TEST_CASE("Auto: a loss that falls fast is not noise: the jump behind it is seen") {
   World world;
   world.bytes_per_second = 20'000;
   world.loss = 2.3;

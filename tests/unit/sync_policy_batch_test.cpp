@@ -86,7 +86,7 @@ class Group {
     const double mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
     return (most - least) / mean;
   }
-  /// How often the rows change in so many steps.
+  /// How often the rows change in N steps.
   int changes(int steps) {
     int changed = 0;
     for (int i = 0; i < steps; ++i) {

@@ -17,7 +17,7 @@ namespace {
 struct Watch {
   std::vector<double> memory = std::vector<double>(Plateau::numbers);
   Plateau plateau{memory};
-  /// Agreements on 512 rows each, until it is reached; at most so many.
+  /// Agreements on 512 rows each, until it is reached; at most N.
   template <class Loss>
   int agreements(int most, double noise, Loss loss) {
     for (int i = 0; i < most; ++i) {

@@ -192,7 +192,7 @@ TEST_CASE("Residual: a step that trained no row has nothing of what was sent") {
   CHECK(round.residual.stamp() == after);
 }
 
-TEST_CASE("Residual: what is no number is not kept, and all else is") {
+TEST_CASE("Residual: what is not a number is not kept, and all else is") {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     OneRound round;
     round.mine[2] = bad;

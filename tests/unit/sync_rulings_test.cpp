@@ -316,7 +316,7 @@ TEST_CASE("Rulings: with a device that leaves everything is sent, where that is 
 
 namespace {
 
-/// Of ten devices by controller transfer/auto, when policy auto of sync has asked for so many own steps.
+/// Of ten devices by controller transfer/auto, when policy auto of sync has asked for N own steps.
 bool sends_copies(double in_common, std::uint32_t own_steps, float feature_skew = 0, int rounds = 1) {
   PolicyConfig config;
   config.sync_policy = config.compression_policy = config.collective = config.transfer_policy = "auto";

@@ -250,7 +250,7 @@ TEST_CASE(
       asked = memory[changes];
     };
     round(false, 1);
-    CHECK(asked == 0);  // a first choice is no change
+    CHECK(asked == 0);  // a first choice is not a change
     for (int i = 0; i < 300 && asked == 0; ++i) round(false, i / 20 % 2 == 0 ? 1 : 0.2);
     CHECK(asked == 1);
     const auto then = std::pair(memory, entered);

@@ -72,7 +72,7 @@ TEST_CASE_TEMPLATE("Thresholds: halves leave one to two times as many as wanted,
     }
 }
 
-TEST_CASE("Thresholds: zeros, nothing, and what is no number are never chosen") {
+TEST_CASE("Thresholds: zeros, nothing, and what is not a number are never chosen") {
   std::vector<float> numbers(5'000);
   numbers[7] = std::nanf("");
   numbers[9] = INFINITY;

@@ -39,7 +39,7 @@ std::string bind_trouble(const std::string& host, int port) {
   const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes,
-               sizeof yes);  // as servers do: TIME_WAIT is no obstacle
+               sizeof yes);  // as servers do: TIME_WAIT is not an obstacle
   const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, 1) == 0;
   const int error = errno;
   ::close(socket);

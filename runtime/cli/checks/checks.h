@@ -57,7 +57,7 @@ std::vector<Check> broker_checks(const Config& config);
 /// some seconds.
 std::vector<Check> row_checks(const Config& config);
 /// Whether every partition of the job's topics is claimed by a device: by this one, or by another member of
-/// the group's last view, as the control topic has it. Nothing where the source is no topic.
+/// the group's last view, as the control topic has it. Nothing where the source is not a topic.
 std::vector<Check> claim_checks(const Config& config);
 /// The same of what is known. `others`: "mnist:1" that other members claim; nothing: there was no view yet.
 Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,

@@ -112,7 +112,7 @@ Check judged_labels(const std::string& topic, const std::vector<RowSurvey>& of_p
           "and pay for it in bytes (docs/howto/agree.md, Streams that differ)"};
 }
 
-/// Does each partition hold about the same labels? Of all partitions, whoever reads them.
+/// Does each partition hold about the same labels? Of all partitions, on whichever device.
 Check label_check(const Config& config, const std::string& topic, int partitions) {
   const auto decoder = build_decoder(config, builtin_catalog());
   if (!decoder)

@@ -52,7 +52,7 @@ Status check_topics(const std::vector<stream::EmbeddedBroker::Topic>& topics) {
   return ok();
 }
 
-/// True once whoever holds the other end of stdin is gone.
+/// True once the process at the other end of stdin is gone.
 bool input_ended() {
   pollfd in{STDIN_FILENO, POLLIN, 0};
   char ignored[256];

@@ -232,7 +232,7 @@ void Demo::look() {
   time_to_accuracy_.add(view_.seconds, *accuracy);
 }
 
-/// The time since the group formed, whoever of it was started again since.
+/// The time since the group formed, also if some of it was started again since.
 void Demo::look_at_clock() {
   const auto now = clock_.now();
   double trained_for = 0;

@@ -16,7 +16,7 @@ namespace rivulet::runtime::cli {
 /// 10 000 different ones, of others how many rows had them. One thread.
 class LabelCounts {
  public:
-  /// `text`: it is no number in its record, and there is no list that it could be in.
+  /// `text`: it is not a number in its record, and there is no list that it could be in.
   void add(std::string_view label, bool text = false);
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   struct Share {

@@ -36,7 +36,7 @@ struct GuessedField {
   bool mixed = false;                 ///< a nested list, lists of several lengths
   LabelCounts values;                 ///< of single numbers, texts, true and false
 
-  /// A number or list wherever it is, and it is in half of so many rows at least.
+  /// A number or list wherever it is, and it is in half of N rows at least.
   [[nodiscard]] bool feature_of(std::uint64_t all_rows) const {
     return !mixed && texts == readable && rows > 0 && rows * 2 >= all_rows &&
            (length || numbers + texts == rows);

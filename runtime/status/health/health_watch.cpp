@@ -10,7 +10,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration judge_every = std::chrono::milliseconds(500);
-/// So many times the loss of guessing is no learning, nor a stream that has changed.
+/// This many times the loss of guessing is not learning, nor a stream that has changed.
 constexpr double out_of_range = 10;
 
 constexpr auto lost_reason = static_cast<std::size_t>(DropReason::nonfinite_batch);

@@ -81,7 +81,7 @@ constexpr std::uint64_t count_of(const NodeReport::Whole& number) noexcept {
   return number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
 }
 
-/// So many sentences of `said` are shown to everybody, the others to those who ask for them.
+/// The first sentences of `said` are shown to everybody, the others to those who ask for them.
 constexpr std::size_t main_sentences = 3;
 
 /// nullopt if these are not the pages of a device. Pure.

@@ -6,7 +6,7 @@ namespace {
 
 // The conventional baseline: every device brings exactly batch.rows, and all wait until all have them.
 // Waiting is a round in mode hold: everyone enters within max_wait as always, so that a slow stream is not
-// taken for a dead device, and whoever has its rows keeps them and its gradient.
+// taken for a dead device, and devices that have their rows keep them and their gradients.
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const FactsTable& table = inputs.table;
   const PolicyConfig& config = inputs.config;

@@ -155,7 +155,7 @@ double rows_of(std::span<const Capacity> all, double tick) {
   return rows;
 }
 
-/// The tick in which so many rows are there; the longest one if they never are.
+/// The tick in which N rows arrive; the longest one if they never are.
 double tick_of(std::span<const Capacity> all, double rows, double shortest, double longest) {
   if (rows_of(all, shortest) >= rows) return shortest;
   if (rows_of(all, longest) <= rows) return longest;

@@ -15,7 +15,7 @@ namespace {
 
 // How often the group agrees, and on what share of the parameters, from what it has measured:
 //
-//   bytes   an agreement sends c(keep) bytes; rows bring so many a step, of which a share may be spent
+//   bytes   an agreement sends c(keep) bytes; rows bring b a step, of which a share may be spent
 //   time    an agreement takes A + B c(keep) seconds, fitted; a small part of the time may go by with it
 //   alike   kappa = |sum rho D|^2 / sum rho |D|^2, of sketches of the movements D, over what it would be if
 //           all streams were alike, from the odd and the even steps of each device. Well below 1: the streams

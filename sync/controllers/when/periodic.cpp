@@ -7,7 +7,7 @@ namespace rivulet::sync::policy {
 namespace {
 
 // Local steps (post-local SGD, Lin et al. 2020, without its dense beginning): the group agrees about how far
-// each device has moved after so many steps of its own, or so many seconds.
+// each device has moved after N steps of its own, or T seconds.
 
 constexpr std::array keys{
     Key{.name = "sync.own_steps",

@@ -12,7 +12,7 @@ namespace {
 // Dynamic batching (Tyagi and Sharma, ACSOS 2020; OmniLearn, TPDS 2025): iteration times become equal, the
 // rows of a step stay the same.
 //
-//   at first, and for whoever joins: b_k = K b0 X_k / sum X, with X_k as the device is said to be (open loop)
+//   at first, and for devices that join: b_k = K b0 X_k / sum X, with X_k as the device is said to be (open loop)
 //   mu_k = mean compute time of device k since the last change;  b_k' = b_k mean(mu) / mu_k
 //   applied if that changes any b_k by more than the dead band; then all begin to measure again
 //
@@ -176,7 +176,7 @@ std::vector<double> hints(const Inputs& inputs) {
   return all;
 }
 
-/// Whoever has no rows yet begins with the share that its hint gives it; those who have keep their
+/// A device without rows begins with the share that its hint gives it; those who have keep their
 /// proportions.
 void start(const Inputs& inputs, std::uint64_t total, std::span<double> memory) {
   const std::size_t n = inputs.table.size();

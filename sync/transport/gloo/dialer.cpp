@@ -11,7 +11,7 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr Duration call_again_after = std::chrono::milliseconds(400);
-/// Of one peer, under way at the same time: a way there and back may take so many times as long.
+/// Of one peer, under way at the same time: a round trip may take this many times as long.
 constexpr std::size_t calls_most = 4;
 
 socklen_t length_of(const sockaddr_storage& address) {

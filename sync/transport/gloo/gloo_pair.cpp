@@ -149,7 +149,7 @@ void Pair::signalException(std::exception_ptr error) {
   theirs().signal(this, std::move(error));
 }
 
-/// Whoever connects waits for all pairs together, later.
+/// The caller waits for all pairs together, later.
 void Pair::waitUntilConnected(std::unique_lock<std::mutex>& /*lock*/, bool /*use_timeout*/) {
   const auto links = Links::connecting();
   if (links == nullptr) throw std::logic_error("a pair of Gloo outside a view");

@@ -10,7 +10,7 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr Duration look_every = std::chrono::milliseconds(2);
-/// Something comes again and again, and the mesh never stands: so many deadlines in all.
+/// Something comes again and again, and the mesh never stands: deadlines in all.
 constexpr int deadlines_most = 3;
 
 thread_local std::shared_ptr<Links> connecting_here;

@@ -21,7 +21,7 @@ class PeerDoor {
  public:
   using Number = std::int64_t;
   /// Who has said nothing is held back by the kernel for some seconds. Those that it lets through all the
-  /// same come in, so many more than members are awaited at most: a member's number may be on its way.
+  /// same come in, this many more than members are awaited at most: a member's number may be on its way.
   static constexpr std::size_t silent_most = 32;
 
   /// Listens. `port` 0: any that is free. Errors: unavailable (names the address, and sync.port if that is

@@ -29,7 +29,7 @@ void check_rows(Input input, const RowFormat& rows_format) {
   RIVULET_CHECK(copied.rows > 0 && copied.rows <= rows_most, "as many rows as may be");
   RIVULET_CHECK(copied.features.size() == 6 * copied.rows && copied.targets.size() == copied.rows,
                 "of the job's shape");
-  for (const float x : copied.features) RIVULET_CHECK(std::isfinite(x), "no row has what is no number");
+  for (const float x : copied.features) RIVULET_CHECK(std::isfinite(x), "no row has what is not a number");
   const BatchView view{copied.features, copied.targets, copied.rows, {}};
   const auto again = decode_rows(encode_rows(view, rows_format, 100'000), rows_format, rows_most);
   RIVULET_CHECK(again && again.value().features == copied.features && again.value().targets == copied.targets,
