@@ -57,6 +57,11 @@ class JsonReader {
     for (std::size_t i = 0, n = items(j, name); i < n && fine(); ++i)
       value(item(j, name, i), name, into.emplace_back());
   }
+  template <class T>
+  void value(const json& j, const char* name, std::optional<T>& into) {
+    into.reset();
+    if (!j.is_null()) value(j, name, into.emplace());
+  }
   template <HasFields T>
   void value(const json& j, const char* name, T& into) {
     std::size_t next = 0;

@@ -57,12 +57,11 @@ std::vector<std::string> how_it_was_exchanged(const ViewRecord& view, const Roun
                                               const RoundRecord& round) {
   if (round.plan.now.mode != Mode::gradients && round.plan.now.mode != Mode::delta) return {};
   std::vector<std::string> said;
-  const sync::policy::Way& way = round.plan.now.way;
-  if (!way.compressor.empty()) {
+  if (const auto& way = round.plan.now.way) {
     if (auto gate = what_the_gate_saw(view, round)) said.push_back(std::move(*gate));
-    said.push_back(how(way));
+    said.push_back(how(*way));
   } else if (before != nullptr) {
-    said.push_back(how(sync::policy::way_of(before->plan.next)));
+    said.push_back(how(before->plan.next.way));
   }
   return said;
 }

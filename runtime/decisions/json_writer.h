@@ -1,5 +1,6 @@
 #pragma once
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,13 @@ class JsonWriter {
   template <class T>
   void put(const std::vector<T>& items) {
     put_list(items, [this](const T& item) { put(item); });
+  }
+  template <class T>
+  void put(const std::optional<T>& item) {
+    if (item)
+      put(*item);
+    else
+      out_ += "null";
   }
   void put_list(const auto& items, auto put_one) {
     open('[');

@@ -48,7 +48,7 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
     part.id = view.members[rank];
     part.rows = f.rows;
     // Of own steps it is asked for as many as come.
-    if (before != nullptr && !before->plan.next.apart) part.asked = before->plan.next.rows.at(rank);
+    if (before != nullptr && !before->plan.next.local) part.asked = before->plan.next.rows.at(rank);
     part.weight = rank < round.plan.now.weights.size() ? round.plan.now.weights[rank] : 0;
     part.rows_per_s = f.stream_rate;
     part.waiting_rows = f.queue_rows;
@@ -143,13 +143,14 @@ std::string who_brought_less(const RoundExplanation& story, const ViewRecord& vi
 /// Of devices that step apart.
 std::string how_they_agree_next(const RoundRecord& round) {
   const auto& next = round.plan.next;
-  if (!next.apart || round.plan.now.stop) return "";
-  const auto* small = sync::policy::compressor_named(next.compressor);
+  if (!next.local || round.plan.now.stop) return "";
+  const auto* small = sync::policy::compressor_named(next.way.compressor);
   const bool all = small != nullptr && !small->keeps_residual;
   return fmt::format(
       "Each makes {} of its own, then all agree on {:.3g} % of the parameters ({}, {}, {} bytes from each).",
-      next.own_steps == 1 ? "a step" : fmt::format("{} steps", next.own_steps),
-      all ? 100.0 : 100 * next.keep_ratio, next.compressor, next.collective, next.payload_bytes);
+      next.local->steps == 1 ? "a step" : fmt::format("{} steps", next.local->steps),
+      all ? 100.0 : 100 * next.way.keep_ratio, next.way.compressor, next.way.collective,
+      next.way.payload_bytes);
 }
 
 std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
@@ -160,7 +161,7 @@ std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
     who.push_back(fmt::format("{} {}", view.members[rank], plan.next.rows[rank]));
   const std::string when = milliseconds(to_seconds(plan.next.wait));
   if (plan.next.rest) return fmt::format("The group rests until somebody has rows, for {} at most.", when);
-  if (plan.next.apart) return fmt::format("Next: own steps of {} rows, each within {}.", listed(who), when);
+  if (plan.next.local) return fmt::format("Next: own steps of {} rows, each within {}.", listed(who), when);
   return fmt::format("Next: rows of {}; the round starts within {}.", listed(who), when);
 }
 

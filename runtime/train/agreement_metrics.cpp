@@ -20,8 +20,8 @@ void AgreementMetrics::enter_view(const sync::policy::Controllers& controllers) 
 
 void AgreementMetrics::ended(const sync::policy::PolicyState& state, const sync::TransportCounters& bytes) {
   const sync::policy::Schedule& next = state.last.next;
-  status_.own_steps = next.apart ? next.own_steps : 0;
-  status_.keep_ratio = next.keep_ratio;
+  status_.own_steps = next.local ? next.local->steps : 0;
+  status_.keep_ratio = next.way.keep_ratio;
   count(bytes);
   for (const Shown& shown : figures_)
     if (const auto* memory = memory_of(state, *shown.controller)) shown.gauge->set(memory->at(shown.place));

@@ -29,7 +29,7 @@ class NormWatch {
   /// The largest relative change of the smoothed squared norm since the group agreed last.
   [[nodiscard]] double change() const noexcept { return change_; }
   [[nodiscard]] bool calls(const sync::policy::Schedule& schedule) const noexcept {
-    return schedule.call_above > 0 && change_ >= schedule.call_above;
+    return schedule.local && schedule.local->early && change_ >= schedule.local->early->change;
   }
   void agreed() noexcept { change_ = 0; }
 

@@ -5,8 +5,9 @@
 namespace rivulet::runtime {
 
 bool OwnSteps::complete(const sync::policy::Schedule& schedule, TimePoint now) const noexcept {
-  const bool time_is_up = schedule.own_time > Duration(0) && now >= began_ + schedule.own_time;
-  return turns_ >= schedule.own_steps || time_is_up;
+  const Duration longest = schedule.local ? schedule.local->time : Duration(0);
+  const bool time_is_up = longest > Duration(0) && now >= began_ + longest;
+  return turns_ >= schedule.steps() || time_is_up;
 }
 
 bool OwnSteps::full(std::size_t partitions) const noexcept {
@@ -15,7 +16,8 @@ bool OwnSteps::full(std::size_t partitions) const noexcept {
 
 TimePoint OwnSteps::next_at(const sync::policy::Schedule& schedule) const noexcept {
   const TimePoint step = last_ended_ + schedule.wait;
-  return schedule.own_time > Duration(0) ? std::min(step, began_ + schedule.own_time) : step;
+  const Duration longest = schedule.local ? schedule.local->time : Duration(0);
+  return longest > Duration(0) ? std::min(step, began_ + longest) : step;
 }
 
 void OwnSteps::add(const devices::StepReport& report, std::span<const RowTag> rows, double compute_seconds,

@@ -185,8 +185,8 @@ Turn Worker::compute_and_enter() {
   if (auto measured = measure(facts); !measured) return end(measured.error());
   // Who is called finishes a batch, and comes; else all come when their steps are made.
   const auto& entered_by = view_->session->plan().next;
-  round_.times.due = round_.times.early ? round_.times.entered + entered_by.latest / entered_by.own_steps
-                                        : round_.times.last_ended + entered_by.latest;
+  round_.times.due = round_.times.early ? round_.times.entered + entered_by.latest() / entered_by.steps()
+                                        : round_.times.last_ended + entered_by.latest();
   round_.times.peers_due = round_.times.entered >= round_.times.due;
   give_copies();
   view_->session->begin_facts(facts, my_section(), model().contribution(),
@@ -337,7 +337,7 @@ Turn Worker::after_round(bool went_on) {
   const auto& decision = view_->session->plan().now;
   if (decision.mode == Mode::hold) measures_.held();
   const auto& next = view_->session->plan().next;
-  parts_.status.agreement_due_s.store(to_seconds(std::max(next.wait, next.latest)));
+  parts_.status.agreement_due_s.store(to_seconds(std::max(next.wait, next.latest())));
   if (decision.mode != Mode::idle)
     measures_.norms().agreed();  // a call that was not enough is not repeated at once
   residual_.follow(*parts_.state);

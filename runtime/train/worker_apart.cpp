@@ -7,7 +7,7 @@ namespace rivulet::runtime {
 
 /// Until the group agrees again, each device steps at its own pace. A dry run makes no steps.
 bool Worker::is_apart() const {
-  return view_->session->plan().next.apart && !config_.dry_run;
+  return view_->session->plan().next.local && !config_.dry_run;
 }
 
 /// Own steps may also be left from a view that was lost.
@@ -59,7 +59,7 @@ Turn Worker::step_when_due(TimePoint now) {
 /// that takes a good part of the time after which it counts as lost.
 bool Worker::overlaps() const {
   const OwnSteps& own = model().own();
-  return view_->session->plan().next.overlap && is_apart() && own.rows() > 0 && !asked_to_end() &&
+  return view_->session->plan().next.overlaps() && is_apart() && own.rows() > 0 && !asked_to_end() &&
          from_seconds(own.compute_seconds()) < config_.peer_deadline / 4;
 }
 
@@ -107,7 +107,7 @@ Turn Worker::make_own_step() {
   const TimePoint now = parts_.clock.now();
   model().own().add(model().report(), rows().batch().own_tags(), to_seconds(now - began), now);
   measures_.stepped(rows().batch().rows(), to_seconds(now - began));
-  measures_.norms().add(model().report().gradient_norm2, view_->session->plan().next.norm_weight,
+  measures_.norms().add(model().report().gradient_norm2, view_->session->plan().next.norm_weight(),
                         rows().batch().rows());
   offer_copies();
   report_.own_step(model().applied(), model().compute_seconds(), own_rows);

@@ -4,7 +4,7 @@
 namespace rivulet::runtime {
 
 void Worker::add_copies() {
-  const std::size_t lent = rows().lend(copies_, view_->session->plan().next.guests);
+  const std::size_t lent = rows().lend(copies_, view_->session->plan().next.injected_per_row());
   if (lent > 0) report_.metrics().copies_trained.add(static_cast<double>(lent));
 }
 
@@ -13,15 +13,16 @@ void Worker::offer_copies() {
   const BatchView batch = rows().batch().view();
   const std::size_t own = rows().batch().own_rows();
   if (config_.classes > 0 && measures_.wants_labels()) measures_.trained(batch, own);
-  if (!view_->session->plan().next.copies.empty()) copies_.offer(batch, own);
+  if (view_->session->plan().next.injection) copies_.offer(batch, own);
 }
 
 /// With the facts of this round.
 void Worker::give_copies() {
   const auto& schedule = view_->session->plan().next;
   const std::uint32_t rank = view_->spec.rank;
-  if (rank >= schedule.copies.size() || schedule.copies[rank] == 0) return;
-  auto parcels = copies_.give(schedule.copies[rank], view_->spec.world(), rank);
+  const std::uint32_t copies = schedule.injected_by(rank);
+  if (copies == 0) return;
+  auto parcels = copies_.give(copies, view_->spec.world(), rank);
   std::size_t bytes = 0;
   for (const auto& parcel : parcels) bytes += parcel.size();
   measures_.copied(bytes);

@@ -78,8 +78,8 @@ Status write_table(const std::string& folder, const char* name, const std::strin
 std::string way_of(const std::optional<sync::policy::Schedule>& entered, const sync::policy::Decision& now) {
   using sync::policy::Mode;
   const bool exchanged = now.mode == Mode::gradients || now.mode == Mode::delta;
-  if (!exchanged || (now.way.compressor.empty() && !entered)) return ",,,";
-  const auto way = now.way.compressor.empty() ? sync::policy::way_of(*entered) : now.way;
+  if (!exchanged || (!now.way && !entered)) return ",,,";
+  const sync::policy::Way& way = now.way ? *now.way : entered->way;
   return fmt::format("{},{},{},{}", way.compressor, way.keep_ratio, way.collective, way.payload_bytes);
 }
 

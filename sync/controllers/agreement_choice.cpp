@@ -72,7 +72,7 @@ Choice Chooser::with(double keep) const {
 
 Choice Chooser::best() const {
   if (memory_[step_bytes_at] == 0) return first();
-  if (!leaves_compression_to_when(inputs_.config)) return with(inputs_.entered.keep_ratio);
+  if (!leaves_compression_to_when(inputs_.config)) return with(inputs_.entered.way.keep_ratio);
   if (is_tiny()) return with(1);
   if (sends_all()) return {1, 1, 0, true};
   // Where there is nothing to learn, no larger share is sent than was.
@@ -95,7 +95,7 @@ bool Chooser::may_stay(const Choice& better) const {
 }
 
 bool Chooser::has_copies() const {
-  return inputs_.entered.guests > 0;
+  return inputs_.entered.injected_per_row() > 0;
 }
 
 bool Chooser::rests() const {
@@ -149,7 +149,7 @@ std::string_view Chooser::mixture() {
 bool Chooser::affords_mixture() const {
   if (!leaves_compression_to_when(inputs_.config) || has_copies()) return false;
   const Price price = price_of_mixture();
-  const double slack = inputs_.entered.compressor == mixture() ? 1.2 : 1;
+  const double slack = inputs_.entered.way.compressor == mixture() ? 1.2 : 1;
   const double most_seconds = slack * time_share / (1 - time_share) * memory_[step_seconds_at];
   return steps_for_bytes({price.bytes / slack, price.counted / slack, 0}, Spending::usual) <= 1 &&
          price.seconds <= most_seconds;
@@ -171,7 +171,7 @@ double Chooser::loss_of(double steps, double keep, const Price& price) const {
 /// Nothing is known yet: little is sent on any link, and soon.
 Choice Chooser::first() const {
   const bool chooses = leaves_compression_to_when(inputs_.config);
-  return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.keep_ratio, 0, true};
+  return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.way.keep_ratio, 0, true};
 }
 
 std::string Chooser::words_of(const Choice& choice, const Price& price, const Words& besides) const {

@@ -5,20 +5,20 @@
 
 namespace rivulet::sync::policy {
 
-void send_copies(const PolicyConfig& config, const std::vector<bool>& sends, double share, double guests,
+void send_copies(const PolicyConfig& config, const std::vector<bool>& sends, double share, double per_row,
                  Schedule& next) {
-  next.guests = guests;
-  next.copies.assign(next.rows.size(), 0);
-  const double steps = next.apart ? std::max(1.0, static_cast<double>(next.own_steps)) : 1.0;
+  Injection& injected = next.injection.emplace();
+  injected.per_row = per_row;
+  injected.rows.assign(next.rows.size(), 0);
   for (std::size_t rank = 0; rank < next.rows.size(); ++rank) {
     std::uint32_t& rows = next.rows[rank];
     if (rows > 0)
       rows = std::max(
-          {1U, std::min(config.min, rows), static_cast<std::uint32_t>(std::lround(rows / (1 + guests)))});
+          {1U, std::min(config.min, rows), static_cast<std::uint32_t>(std::lround(rows / (1 + per_row)))});
     if (!sends[rank]) continue;
     // Of a stream that nothing is asked of, one row a step, about.
-    const double copies = std::ceil(share * std::max(1.0, static_cast<double>(rows)) * steps);
-    next.copies[rank] = static_cast<std::uint32_t>(std::min<double>(copies_max, copies));
+    const double copies = std::ceil(share * std::max(1.0, static_cast<double>(rows)) * next.steps());
+    injected.rows[rank] = static_cast<std::uint32_t>(std::min<double>(copies_max, copies));
   }
 }
 

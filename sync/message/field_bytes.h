@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -12,7 +13,7 @@
 #include "core/time.h"
 
 /// Bytes of values, little-endian and without padding: numbers and enums as they are, durations as
-/// nanoseconds, texts and lists behind a count of 4 bytes, structs field by field in the order of their list
+/// nanoseconds, texts and lists behind a count of 4 bytes, what may be missing behind a bool, structs field by field in the order of their list
 /// (core/fields.h). The same walk makes wire bytes and hashes. Pure; any thread.
 namespace rivulet::sync {
 
@@ -37,6 +38,11 @@ class FieldWriter {
   void put(const std::vector<T>& items) {
     put(static_cast<std::uint32_t>(items.size()));
     for (const T& item : items) put(item);
+  }
+  template <class T>
+  void put(const std::optional<T>& item) {
+    put(item.has_value());
+    if (item) put(*item);
   }
   void put(const HasFields auto& value) { fields(value, *this); }
 
@@ -84,6 +90,13 @@ class FieldReader {
     const std::uint32_t count = length();
     if (count > bytes_.size()) fine_ = false;
     for (std::uint32_t i = 0; i < count && fine_; ++i) get(items.emplace_back());
+  }
+  template <class T>
+  void get(std::optional<T>& item) {
+    bool there = false;
+    get(there);
+    item.reset();
+    if (there && fine_) get(item.emplace());
   }
   void get(HasFields auto& value) { fields(value, *this); }
 

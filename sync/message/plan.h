@@ -25,10 +25,11 @@ std::string_view name_of(Mode mode) noexcept;
 
 /// How contributions become a sum.
 struct Way {
-  std::string collective;  ///< catalog name
-  std::string compressor;  ///< catalog name; empty: nothing is said
-  double keep_ratio = 1.0;
-  std::uint64_t payload_bytes = 0;
+  std::string collective = "gather";  ///< catalog name
+  std::string compressor = "dense";   ///< catalog name
+  double keep_ratio = 1.0;            ///< of the entries of a contribution, what the compressor aims at
+  std::uint64_t payload_bytes =
+      0;  ///< of each device, exactly: the compressor's slot and the model's buffers
   bool operator==(const Way&) const = default;
 };
 constexpr void fields(Either<Way> auto& w, auto&& visit) {
@@ -54,9 +55,8 @@ struct Decision {
   bool checkpoint = false;             ///< everyone saves the agreed state as this round leaves it
   bool stop = false;                   ///< everyone ends after this round, exit 0
   std::vector<std::uint32_t> leaving;  ///< ranks that end after this round
-  /// In a gated round (Schedule::gated): how its contributions are exchanged, in place of what it was entered
-  /// with. Else nothing is said.
-  Way way;
+  /// Of a gated round, and of no other: how its contributions are exchanged, in place of Schedule::way.
+  std::optional<Way> way;
   Retreat retreat = Retreat::none;
   std::uint64_t back_lineage = 0;  ///< of the state to go back to
   std::uint64_t back_step = 0;     ///< same; 0: the model as the job began
@@ -75,65 +75,92 @@ constexpr void fields(Either<Decision> auto& d, auto&& visit) {
   visit("back_step", d.back_step);
 }
 
+/// When a device asks the others to synchronize before its local steps are made (published/when/selsync.cpp):
+/// its smoothed squared gradient norm has changed by more than `change` from one step to the next.
+struct EarlyCall {
+  double change = 0;       ///< relative
+  double norm_weight = 1;  ///< of the newest in the mean
+  bool operator==(const EarlyCall&) const = default;
+};
+constexpr void fields(Either<EarlyCall> auto& c, auto&& visit) {
+  visit("change", c.change);
+  visit("norm_weight", c.norm_weight);
+}
+
+/// Devices step on their own copies and exchange deltas, not gradients. Nothing is sent until a device has
+/// made `steps`, each at the latest Schedule::wait after the one before, made or not; Schedule::rows are those
+/// of one step.
+struct LocalSteps {
+  std::uint32_t steps = 1;
+  Duration time{};    ///< ... or until this long after the last synchronization; 0 = no limit
+  Duration latest{};  ///< after the last synchronization: a device that has not come by then is late
+  bool overlap = false;  ///< those of the next round begin while this one's synchronization is under way
+  std::optional<EarlyCall> early;
+  bool operator==(const LocalSteps&) const = default;
+};
+constexpr void fields(Either<LocalSteps> auto& l, auto&& visit) {
+  visit("steps", l.steps);
+  visit("time_ns", l.time);
+  visit("latest_ns", l.latest);
+  visit("overlap", l.overlap);
+  visit("early", l.early);
+}
+
+/// Rows of which each rank sends copies to each other one with its facts, others to each if it has enough.
+/// Their owners train and announce them; the others compute on them besides.
+struct Injection {
+  std::vector<std::uint32_t> rows;  ///< [N]
+  double per_row = 0;  ///< copies in a step, for each of its own rows: of those that came last
+  bool operator==(const Injection&) const = default;
+};
+constexpr void fields(Either<Injection> auto& i, auto&& visit) {
+  visit("rows", i.rows);
+  visit("per_row", i.per_row);
+}
+
 /// How the round after it is entered and exchanged: known before its facts leave.
 struct Schedule {
   std::vector<std::uint32_t> rows;  ///< [N] to bring; 0 = enter at once
   Duration wait{};                  ///< enter at the latest this long after the round before ended
   bool whole = false;               ///< a device without all its rows enters with none and says so
   bool rest = false;  ///< nothing is expected: enter on own rows, on a peer's entry, or after `wait`
-  std::string collective = "gather";  ///< catalog name
-  std::string compressor = "dense";   ///< catalog name
-  double keep_ratio = 1.0;            ///< of the entries of a contribution, what the compressor aims at
-  std::uint64_t payload_bytes =
-      0;                ///< of each device, exactly: the compressor's slot and the model's buffers
-  bool freeze = false;  ///< slow loops stay where they are (profiling)
-  /// Devices step on their own copies and agree on how far they have come, not on gradients. Nothing is sent
-  /// until a device has had `own_steps` of them, each at the latest `wait` after the one before, made or not;
-  /// `rows` are those of one step.
-  bool apart = false;
-  std::uint32_t own_steps = 1;
-  Duration own_time{};  ///< ... or until so long after the last agreement; 0 = no limit
-  Duration latest{};    ///< after the last agreement: a device that has not come by then is late
-  /// The own steps of the next round begin while this one's agreement is under way: as many as it asks for,
-  /// at most.
-  bool overlap = false;
-  /// Rows of which each rank sends copies to each other one with its facts [N], others to each if it has
-  /// enough; empty: of none. Their owners train
-  /// and announce them; the others compute on them besides.
-  std::vector<std::uint32_t> copies;
-  double guests = 0;  ///< copies in a step, for each of its own rows: of those that came last
-  /// How contributions are exchanged is decided with the facts of the round (Decision::way), for it depends
-  /// on them. So nothing leaves before its plan is known.
+  Way way;
+  /// The way is decided with the facts of the round (Decision::way), for it depends on them; `way` is what it
+  /// will most likely be. So nothing leaves before its plan is known.
   bool gated = false;
-  /// Relative change of a device's smoothed squared gradient norm, from one own step to the next, from which
-  /// it calls the others; 0: never. `norm_weight`: of the newest in the mean.
-  double call_above = 0;
-  double norm_weight = 1;
+  bool freeze = false;              ///< slow loops stay where they are (profiling)
+  std::optional<LocalSteps> local;  ///< none: the group steps with the mean gradient of one batch each
+  std::optional<Injection> injection;
   bool operator==(const Schedule&) const = default;
+
   /// What leaves a device after each step takes its momentum along (DGC, Lin et al. 2018): else the same
   /// direction would be sent again before the group has answered.
-  [[nodiscard]] bool masks_momentum() const noexcept { return apart && own_steps == 1; }
+  [[nodiscard]] bool masks_momentum() const noexcept { return local && local->steps == 1; }
+  /// Local steps of a round, 1 at least.
+  [[nodiscard]] std::uint32_t steps() const noexcept { return local ? local->steps : 1; }
+  [[nodiscard]] bool overlaps() const noexcept { return local && local->overlap; }
+  [[nodiscard]] Duration latest() const noexcept { return local ? local->latest : Duration(0); }
+  /// Of the newest norm in the mean that early calls follow.
+  [[nodiscard]] double norm_weight() const noexcept {
+    return local && local->early ? local->early->norm_weight : 1;
+  }
+  /// Copies of others' rows in a step, for each own one.
+  [[nodiscard]] double injected_per_row() const noexcept { return injection ? injection->per_row : 0; }
+  /// Rows of which this rank sends copies.
+  [[nodiscard]] std::uint32_t injected_by(std::uint32_t rank) const noexcept {
+    return injection && rank < injection->rows.size() ? injection->rows[rank] : 0;
+  }
 };
 constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("rows", s.rows);
   visit("wait_ns", s.wait);
   visit("whole", s.whole);
   visit("rest", s.rest);
-  visit("collective", s.collective);
-  visit("compressor", s.compressor);
-  visit("keep_ratio", s.keep_ratio);
-  visit("payload_bytes", s.payload_bytes);
-  visit("freeze", s.freeze);
-  visit("apart", s.apart);
-  visit("own_steps", s.own_steps);
-  visit("own_time_ns", s.own_time);
-  visit("latest_ns", s.latest);
-  visit("overlap", s.overlap);
-  visit("copies", s.copies);
-  visit("guests", s.guests);
+  visit("way", s.way);
   visit("gated", s.gated);
-  visit("call_above", s.call_above);
-  visit("norm_weight", s.norm_weight);
+  visit("freeze", s.freeze);
+  visit("local", s.local);
+  visit("injection", s.injection);
 }
 
 /// What all devices make of the facts of a round, in two tenses.

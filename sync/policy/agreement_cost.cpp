@@ -30,20 +30,19 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
   const CompressorEntry* entry = compressor_named(compressor);
   if (entry == nullptr) return;
   const ContributionShape shape = shape_of(config);
-  next.compressor = compressor;
-  next.keep_ratio = keep;
-  next.payload_bytes =
+  next.way.compressor = compressor;
+  next.way.keep_ratio = keep;
+  next.way.payload_bytes =
       entry->slot_bytes(shape, keep, compressor_settings(config, *entry)) + shape.buffer_bytes();
 }
 
 Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compressor, double keep) {
-  Schedule next{.payload_bytes = config.contribution_bytes};
+  Schedule next{.way = {.payload_bytes = config.contribution_bytes}};
   compress_with(config, compressor, keep, next);
-  const auto bytes = static_cast<double>(next.payload_bytes);
-  const std::string_view collective = chooses_collective(config)
-                                          ? cheapest_collective(world, compressor, bytes)
-                                          : std::string_view(config.collective);
-  return {std::string(collective), next.compressor, next.keep_ratio, next.payload_bytes};
+  const auto bytes = static_cast<double>(next.way.payload_bytes);
+  next.way.collective =
+      chooses_collective(config) ? cheapest_collective(world, compressor, bytes) : config.collective;
+  return next.way;
 }
 
 std::string_view cheapest_collective(std::size_t world, std::string_view compressor, double payload_bytes) {
@@ -78,10 +77,6 @@ double unseen_bytes(const Way& way, std::size_t world) {
   if (how == nullptr) how = &unknown;
   const double messages = small != nullptr ? how->messages_with(*small) : how->messages;
   return static_cast<double>(world - 1) * messages * message_bytes;
-}
-
-Way way_of(const Schedule& entered) {
-  return {entered.collective, entered.compressor, entered.keep_ratio, entered.payload_bytes};
 }
 
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes) {

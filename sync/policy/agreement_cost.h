@@ -24,8 +24,6 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
 
 /// ... those of this round, in a gated one.
 Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compressor, double keep);
-/// ... those of a round that is not gated.
-Way way_of(const Schedule& entered);
 
 /// Bytes that leave a device's interface in one agreement on this share of the parameters: facts, payloads,
 /// what TCP and IP put around them, and the unseen. `facts_bytes`: of one device.

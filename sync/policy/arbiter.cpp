@@ -32,16 +32,15 @@ Mode default_mode(const FactsTable& table) {
 
 /// When everybody has come who is not late: own steps take what they wait and what the slowest computes, or
 /// long enough where nobody knows that yet.
-Duration latest_of(const FactsTable& table, const Schedule& next) {
+Duration latest_of(const FactsTable& table, Duration wait, const LocalSteps& local) {
   constexpr double unknown_step = 5;
   constexpr double longest_step = 3600;
-  if (!next.apart) return Duration(0);
   double slowest = 0;
   for (const Facts& f : table.facts) slowest = std::max(slowest, double{f.compute_seconds});
   slowest = slowest > 0 ? std::min(slowest, longest_step) : unknown_step;
-  const Duration step = next.wait + from_seconds(slowest);
-  const Duration steps = step * next.own_steps;
-  return next.own_time > Duration(0) ? std::min(steps, next.own_time + step) : steps;
+  const Duration step = wait + from_seconds(slowest);
+  const Duration steps = step * local.steps;
+  return local.time > Duration(0) ? std::min(steps, local.time + step) : steps;
 }
 
 /// What happened to rows that enter nobody's sum: a silent group backs off, doubling up to idle_wait_max.
@@ -54,7 +53,7 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   plan.why = "nobody has rows";
   // Of several own steps each waits: the time between agreements is long enough already, sometime.
   constexpr Duration long_enough = std::chrono::seconds(10);
-  const Duration most = std::min(config.idle_wait_max, long_enough / plan.next.own_steps);
+  const Duration most = std::min(config.idle_wait_max, long_enough / plan.next.steps());
   Duration wait = config.max_wait;
   for (std::uint32_t i = 0; i < state.idle_rounds && wait < most; ++i) wait *= 2;
   plan.next.wait = std::max(std::min(wait, most), std::min(config.max_wait, plan.next.wait));
@@ -84,12 +83,12 @@ bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const
 
 /// How contributions are exchanged where no controller decides.
 void schedule_exchange(const PolicyConfig& config, Schedule& next) {
-  next.collective = chooses_collective(config) ? std::string(gathers_all().name) : config.collective;
-  next.payload_bytes = config.contribution_bytes;
+  next.way.collective = chooses_collective(config) ? std::string(gathers_all().name) : config.collective;
+  next.way.payload_bytes = config.contribution_bytes;
 }
 
 /// What one compressor makes another collective may not be able to sum.
-void fit_collective(Schedule& next) {
+void fit_collective(Way& next) {
   const AggregationEntry* how = collective_named(next.collective);
   if (how == nullptr || how->fits == nullptr) return;
   const CompressorEntry* small = compressor_named(next.compressor);
@@ -164,10 +163,7 @@ void ask(const FactsTable& table, const PolicyConfig& config, const Controllers&
 /// A view begins with an agreement after one step, whatever the group had come to before: who waits for it
 /// sees soon that the group works again.
 void begin_short(Schedule& next) {
-  next.own_steps = 1;
-  next.own_time = Duration(0);
-  next.overlap = false;
-  next.call_above = 0;
+  if (next.local) next.local.emplace();
 }
 
 /// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about
@@ -188,8 +184,8 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
     inputs.measured += measurements_of({controller});
   }
   begin_short(plan.next);
-  plan.now.way = {};
-  fit_collective(plan.next);
+  plan.now.way.reset();
+  fit_collective(plan.next.way);
 }
 
 /// Where the way of a gated round fits: the sum is of whole contributions, slices of others. Who leaves takes
@@ -197,29 +193,24 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
 void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& plan) {
   const bool exchanges = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
   if (!entered.gated || !exchanges) {
-    plan.now.way = {};
+    plan.now.way.reset();
     return;
   }
   if (!plan.now.leaving.empty()) plan.now.way = way_of(config, plan.now.weights.size(), compressor_for(1), 1);
-  Schedule fitted{.collective = plan.now.way.collective, .compressor = plan.now.way.compressor};
-  fit_collective(fitted);
-  plan.now.way.collective = fitted.collective;
+  if (plan.now.way) fit_collective(*plan.now.way);
 }
 
 /// In one plan compressor or collective changes, and neither while they are being measured.
 void settle_exchange(const Schedule& entered, RoundPlan& plan) {
-  Schedule& next = plan.next;
-  const bool compression = next.compressor != entered.compressor || next.keep_ratio != entered.keep_ratio;
-  const bool collective = next.collective != entered.collective;
+  Way& next = plan.next.way;
+  const Way& now = entered.way;
+  const bool compression = next.compressor != now.compressor || next.keep_ratio != now.keep_ratio;
+  const bool collective = next.collective != now.collective;
   if (!compression && !collective) return;
-  if (entered.freeze) {
-    next.compressor = entered.compressor;
-    next.keep_ratio = entered.keep_ratio;
-    next.payload_bytes = entered.payload_bytes;
-    next.collective = entered.collective;
-    return;
-  }
-  if (compression && collective) next.collective = entered.collective;
+  if (entered.freeze)
+    next = now;
+  else if (compression && collective)
+    next.collective = now.collective;
 }
 
 }  // namespace
@@ -229,7 +220,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   RoundPlan plan;
   plan.now.mode = default_mode(table);
   schedule_exchange(config, plan.next);
-  plan.next.apart = agrees_on_movements(config, controllers);
+  if (agrees_on_movements(config, controllers)) plan.next.local.emplace();
   plan.next.rows.assign(table.size(), 0);
   plan.next.wait = config.max_wait;
   for (std::uint32_t rank = 0; rank < table.size(); ++rank)
@@ -241,10 +232,10 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   const bool nothing_yet = plan.now.mode == Mode::idle && state.idle_rounds == state.round;
   if (nothing_yet) begin_short(plan.next);
   settle_exchange(state.last.next, plan);
-  fit_collective(plan.next);
+  fit_collective(plan.next.way);
   fit_way(config, state.last.next, plan);
   back_off(config, state, plan);
-  plan.next.latest = latest_of(table, plan.next);
+  if (plan.next.local) plan.next.local->latest = latest_of(table, plan.next.wait, *plan.next.local);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
   plan.now.checkpoint = wants_checkpoint(table, config, plan);
   divergence.decide(table, state.view, plan);

@@ -13,11 +13,6 @@ constexpr double weight_of_a_step = 0.1;  ///< in the mean of the rows of steps
 constexpr double least_factor = 1e-6;     ///< a schedule never ends the training
 constexpr double most_factor = 1e6;
 
-/// Between two agreements, each device.
-double steps_of(const Schedule& entered) {
-  return entered.apart ? std::max(1.0, static_cast<double>(entered.own_steps)) : 1.0;
-}
-
 double rows_of(const FactsTable& table) {
   double rows = 0;
   for (const Facts& f : table.facts) rows += static_cast<double>(f.rows);
@@ -29,7 +24,7 @@ void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
   if (mode == Mode::hold || mode == Mode::idle || mode == Mode::skip) return;
   const double rows = rows_of(inputs.table);
   if (rows == 0) return;
-  const double steps = steps_of(inputs.entered);
+  const double steps = inputs.entered.steps();
   const double now = rows / steps;
   const double before = memory[step_rows_at];
   const double weight = before == 0 ? 1 : std::min(1.0, weight_of_a_step * steps);
@@ -54,7 +49,7 @@ void follow(const Inputs& inputs, std::span<double> memory) {
     scale = wanted;
     return;
   }
-  const double steps = steps_of(inputs.entered);
+  const double steps = inputs.entered.steps();
   scale += std::min(1.0, steps / setting(inputs.config, scaling_warmup_key.name).number) * (wanted - scale);
 }
 
@@ -62,7 +57,7 @@ void follow(const Inputs& inputs, std::span<double> memory) {
 /// devices'.
 double scale_of_step(const Inputs& inputs, Mode mode, std::span<const double> memory) {
   const double usual = memory[scale_at] > 0 ? memory[scale_at] : 1.0;
-  const bool steps = mode == Mode::gradients && !inputs.entered.apart;
+  const bool steps = mode == Mode::gradients && !inputs.entered.local;
   return steps ? std::min(usual, wanted_scale(inputs, rows_of(inputs.table))) : usual;
 }
 

@@ -49,8 +49,8 @@ void KeptLimit::add(double ratio) {
 }
 
 void use_collective(std::string_view name, RoundPlan& plan) {
-  plan.next.collective = name;
-  if (!plan.now.way.compressor.empty()) plan.now.way.collective = name;
+  plan.next.way.collective = name;
+  if (plan.now.way) plan.now.way->collective = name;
 }
 
 }  // namespace rivulet::sync::policy

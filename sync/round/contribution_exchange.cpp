@@ -19,9 +19,9 @@ const Entry& entry_named(std::span<const Entry* const> entries, std::string_view
 double guess_weight(const policy::Schedule& schedule, std::uint32_t rank, std::uint32_t rows) {
   if (rows == 0) return 0;
   double steps = 1;
-  if (schedule.apart) {  // how many steps the others make follows from how many this one has made
+  if (schedule.local) {  // how many steps the others make follows from how many this one has made
     const std::uint32_t each = schedule.rows[rank];
-    steps = each > 0 ? static_cast<double>(rows) / each : schedule.own_steps;
+    steps = each > 0 ? static_cast<double>(rows) / each : schedule.local->steps;
   }
   double all = rows;
   for (std::uint32_t other = 0; other < schedule.rows.size(); ++other)
@@ -33,36 +33,36 @@ ContributionExchange::ContributionExchange(const Parts& parts)
     : parts_(parts), speculation_(parts.speculate && parts.transport.world() > 1) {}
 
 const CompressorEntry& ContributionExchange::compressor_of(const policy::Schedule& schedule) const {
-  return entry_named(parts_.compressors, schedule.compressor);
+  return entry_named(parts_.compressors, schedule.way.compressor);
 }
 
 bool ContributionExchange::speculates(const policy::Schedule& schedule) const {
   if (schedule.gated || !speculation_.speculates(schedule)) return false;
-  if (!entry_named(parts_.aggregations, schedule.collective).may_leave_early) return false;
+  if (!entry_named(parts_.aggregations, schedule.way.collective).may_leave_early) return false;
   // At rest nobody expects rows, and a slot would leave from everybody for nothing.
   if (compressor_of(schedule).keeps_residual) return !schedule.rest;
   // Devices that step apart come at their own time: a payload behind the facts would wait for them as if they
   // were late.
-  if (schedule.apart) return false;
+  if (schedule.local) return false;
   return early_ == nullptr ||
-         (early_bytes_ == schedule.payload_bytes && early_collective_ == schedule.collective);
+         (early_bytes_ == schedule.way.payload_bytes && early_collective_ == schedule.way.collective);
 }
 
 std::size_t ContributionExchange::expects(const policy::Schedule& next) const {
-  return speculates(next) && compressor_of(next).keeps_residual ? next.payload_bytes : 0;
+  return speculates(next) && compressor_of(next).keeps_residual ? next.way.payload_bytes : 0;
 }
 
 /// Of this round; without weights.
 Exchange ContributionExchange::exchange(const GradientView& mine) const {
   const std::uint64_t buffers = parts_.shape.buffer_bytes();
-  RIVULET_CHECK(schedule_.payload_bytes > buffers, "the schedule names a slot that holds nothing");
+  RIVULET_CHECK(schedule_.way.payload_bytes > buffers, "the schedule names a slot that holds nothing");
   return {.view = parts_.view,
           .round = round_,
           .mine = mine,
           .agreed = parts_.scratch,
           .compressor = &compressor_of(schedule_),
-          .coding = {&parts_.shape, schedule_.keep_ratio, draw_, &parts_.settings},
-          .slot_bytes = schedule_.payload_bytes - buffers};
+          .coding = {&parts_.shape, schedule_.way.keep_ratio, draw_, &parts_.settings},
+          .slot_bytes = schedule_.way.payload_bytes - buffers};
 }
 
 /// What says a little of all would take all momentum along.
@@ -85,7 +85,7 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
     return {};
   }
   sent_ = Sent::with_facts;
-  parts_.residual.become(schedule_.apart);
+  parts_.residual.become(schedule_.local.has_value());
   const double guess = guess_weight(schedule_, parts_.transport.rank(), facts.rows);
   Exchange sending = exchange(parts_.residual.stage(mine, guess, masks_momentum()));
   parts_.residual.guess(guess, facts.rows);
@@ -99,9 +99,9 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
 Status ContributionExchange::send_behind_facts(const GradientView& mine) {
   if (sent_ != Sent::behind_facts) return ok();
   if (!early_)
-    early_ = make_speculative(entry_named(parts_.aggregations, schedule_.collective), parts_.transport);
-  early_collective_ = schedule_.collective;
-  early_bytes_ = schedule_.payload_bytes;
+    early_ = make_speculative(entry_named(parts_.aggregations, schedule_.way.collective), parts_.transport);
+  early_collective_ = schedule_.way.collective;
+  early_bytes_ = schedule_.way.payload_bytes;
   return early_->send(parts_.transport, exchange(mine), rows_ > 0);
 }
 
@@ -112,12 +112,7 @@ bool ContributionExchange::flushes(const Round& round) const {
 }
 
 Progress ContributionExchange::see(const Round& round) {
-  if (const policy::Way& way = round.plan().now.way; !way.compressor.empty()) {
-    schedule_.collective = way.collective;
-    schedule_.compressor = way.compressor;
-    schedule_.keep_ratio = way.keep_ratio;
-    schedule_.payload_bytes = way.payload_bytes;
-  }
+  if (const auto& way = round.plan().now.way) schedule_.way = *way;
   const bool as_expected = speculation_.see(round, schedule_, flushes(round));
   if (sent_ == Sent::nothing) return Progress::done;
   if (as_expected) {
@@ -139,9 +134,9 @@ Progress ContributionExchange::see(const Round& round) {
 
 /// The one that the schedule names; made when it is first asked for.
 Aggregation& ContributionExchange::collective() {
-  auto& made = aggregations_[schedule_.collective];
+  auto& made = aggregations_[schedule_.way.collective];
   if (!made)
-    made = make_aggregation(entry_named(parts_.aggregations, schedule_.collective), parts_.transport);
+    made = make_aggregation(entry_named(parts_.aggregations, schedule_.way.collective), parts_.transport);
   return *made;
 }
 

@@ -185,10 +185,10 @@ Result<std::shared_ptr<const Round>> MessageFacts::finish(const std::shared_ptr<
 
 std::size_t section_room(const policy::Schedule& next) {
   constexpr std::size_t most = 1024;
-  if (!next.apart) return 0;
+  if (!next.local) return 0;
   const bool small = std::ranges::all_of(next.rows, [](std::uint32_t rows) { return rows < 128; });
-  const std::size_t of_ahead = next.overlap ? 8 + 2 : 0;
-  return std::min(most, 8 + next.own_steps * std::size_t{small ? 1U : 2U} + of_ahead);
+  const std::size_t of_ahead = next.local->overlap ? 8 + 2 : 0;
+  return std::min(most, 8 + next.local->steps * std::size_t{small ? 1U : 2U} + of_ahead);
 }
 
 std::vector<std::byte> message_of(std::vector<std::byte> head, std::span<const std::byte> section,

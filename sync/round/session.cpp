@@ -72,9 +72,7 @@ void SyncSession::State::begin_copies() {
   const policy::Schedule& schedule = round->plan().next;
   std::vector<ParcelExchange::Outgoing> out;
   std::vector<ParcelExchange::Incoming> in;
-  const auto sends = [&](std::uint32_t rank) {
-    return rank < schedule.copies.size() && schedule.copies[rank] > 0;
-  };
+  const auto sends = [&](std::uint32_t rank) { return schedule.injected_by(rank) > 0; };
   outgoing_copies.resize(transport.world());
   for_each_peer([&](std::uint32_t peer) {
     if (sends(me())) out.push_back({peer, std::move(outgoing_copies[peer])});

@@ -159,9 +159,9 @@ double compressed_share(const std::vector<RecordedRound>& rounds) {
   double compressed = 0;
   double all = 0;
   for (const RecordedRound& round : rounds) {
-    if (round.plan.now.way.compressor.empty()) continue;
+    if (!round.plan.now.way) continue;
     ++all;
-    compressed += round.plan.now.way.compressor == "topk" ? 1 : 0;
+    compressed += round.plan.now.way.value().compressor == "topk" ? 1 : 0;
   }
   return compressed / all;
 }

@@ -31,7 +31,7 @@ LoadedConfig two_point(double delta) {
 
 std::size_t compressed(const Outcome& out) {
   return static_cast<std::size_t>(std::ranges::count_if(
-      out.rounds, [](const RecordedRound& round) { return round.plan.now.way.compressor == "topk"; }));
+      out.rounds, [](const RecordedRound& round) { return round.plan.now.way.value_or(sync::policy::Way{}).compressor == "topk"; }));
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ TEST_CASE("Gates: that open and close leave all devices with the same state, and
   const Outcome out = run(two_point(0.5), fast(200));
   std::string last;
   for (const auto& round : out.rounds) {
-    const std::string& now = round.plan.now.way.compressor;
+    const std::string now = round.plan.now.way ? round.plan.now.way->compressor : "";
     switches += !now.empty() && !last.empty() && now != last ? 1 : 0;
     if (!now.empty()) last = now;
   }

@@ -281,7 +281,7 @@ TEST_CASE("Mass: of a device that leaves nothing is lost where rounds are decide
   };
   run_mass(run);
   REQUIRE(run.rounds.back().plan.now.leaving == std::vector<std::uint32_t>{2});
-  CHECK(run.rounds.back().plan.now.way.compressor == "dense");
-  CHECK(run.rounds.at(10).plan.now.way.compressor == "topk");
+  CHECK(run.rounds.back().plan.now.way.value().compressor == "dense");
+  CHECK(run.rounds.at(10).plan.now.way.value().compressor == "topk");
   for (std::size_t device = 0; device < mass_world; ++device) CHECK(mass_off_by(run, device) < mass_rounding);
 }

@@ -132,7 +132,7 @@ TEST_CASE(
   CHECK(state.rows == announced);
   int ahead = 0;
   for (std::size_t i = 1; i < rounds.size(); ++i) {
-    if (rounds[i - 1].plan.next.apart) continue;
+    if (rounds[i - 1].plan.next.local) continue;
     const auto& section = rounds[i].table.sections[1];
     ahead += section.step_rows.empty() ? 0 : 1;
     CHECK(rounds[i].table.facts[1].rows == rounds[i].table.facts[1].interval.rows_trained);

@@ -48,7 +48,7 @@ TEST_CASE(
   CHECK(thin == 0);
   CHECK(static_cast<double>(differ) < 0.02 * static_cast<double>(rounds.size()));
   CHECK(static_cast<double>(sent) < 0.2 * static_cast<double>(records));
-  CHECK(std::ranges::any_of(rounds, [](const auto& round) { return round.plan.next.own_steps == 32; }));
+  CHECK(std::ranges::any_of(rounds, [](const auto& round) { return round.plan.next.steps() == 32; }));
   CHECK(std::ranges::any_of(rounds,
                             [&](const auto& round) { return says(round, "the loss no longer falls"); }));
 }

@@ -63,7 +63,7 @@ class Group {
     const Schedule& entered = state_.last.next;
     table_.facts.assign(world_.devices, {});
     table_.sections.assign(world_.devices, {});
-    const double steps = entered.own_steps;
+    const double steps = entered.steps();
     std::vector<float> common(Sketch::small);
     for (float& x : common) x = static_cast<float>(rng_.normal());
     for (std::uint32_t rank = 0; rank < world_.devices; ++rank) {
@@ -93,8 +93,8 @@ class Group {
     world_.loss *= world_.loss_falls;
     plan(table_, config_, controllers_, state_);
     const Schedule& next = state_.last.next;
-    const double all = agreement_bytes(way_of(next), world_.devices, 512);
-    const double unseen = unseen_bytes(way_of(next), world_.devices);
+    const double all = agreement_bytes(next.way, world_.devices, 512);
+    const double unseen = unseen_bytes(next.way, world_.devices);
     sent_ = (all - unseen) / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
     wire_ += all;
     if (budget_of(world_.budget)->is_hard()) wire_ += standing_bytes_per_second * world_.step_seconds * steps;

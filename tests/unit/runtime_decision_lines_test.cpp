@@ -56,11 +56,11 @@ TEST_CASE("Decision log: every field comes back with every bit, at its extremes,
     r.table.facts = {f};
     r.table.sections = {section};
     r.plan.now.mode = sync::policy::Mode::delta;
-    r.plan.next.compressor = "sum";
-    r.plan.next.collective = "\"quoted\", \u00e4\n";
-    r.plan.next.keep_ratio = r.plan.now.learning_rate_factor = -number;
+    r.plan.next.way.compressor = "sum";
+    r.plan.next.way.collective = "\"quoted\", \u00e4\n";
+    r.plan.next.way.keep_ratio = r.plan.now.learning_rate_factor = -number;
     r.plan.now.weights = {number, number / 3};
-    r.plan.next.payload_bytes = big;
+    r.plan.next.way.payload_bytes = big;
     r.plan.next.rows = {medium, 0};
     r.plan.next.wait = Duration::max();
     r.plan.next.whole = r.plan.next.rest = r.plan.next.freeze = r.plan.now.checkpoint = r.plan.now.stop =

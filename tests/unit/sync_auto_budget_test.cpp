@@ -42,7 +42,7 @@ TEST_CASE("Auto: what a hard budget did not use is not made up for beyond a few 
   group.agree(1);
   group.forget_sums();
   double seconds = 0;
-  while (seconds < 60) seconds += 0.1 * group.agree().next.own_steps;
+  while (seconds < 60) seconds += 0.1 * group.agree().next.steps();
   CHECK(group.bytes_share() < 1.1 * 0.1);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("Auto: of a budget that only steers five hundred rows are spent ahead,
   const auto bytes_in = [](Group& group, double steps) {
     group.forget_sums();
     double made = 0;
-    while (made < steps) made += group.agree().next.own_steps;
+    while (made < steps) made += group.agree().next.steps();
     return group.bytes_share() * made * 6'000;
   };
   eager.agree(1);

@@ -40,12 +40,12 @@ constexpr const char* rests = "the loss no longer falls";
 TEST_CASE("Auto: where the loss no longer falls the group agrees more and more seldom, up to what is set") {
   Group group(learned());
   learn(group);
-  CHECK(group.state().last.next.own_steps == 4);
+  CHECK(group.state().last.next.steps() == 4);
   CHECK_FALSE(contains(group.state().last.why, rests));
   std::uint32_t last = 4;
   int changes = 0;
   for (int i = 0; i < 120; ++i) {
-    const std::uint32_t steps = group.agree().next.own_steps;
+    const std::uint32_t steps = group.agree().next.steps();
     CHECK(steps >= last);
     CHECK(steps <= 2 * last);
     changes += steps != last ? 1 : 0;
@@ -58,14 +58,14 @@ TEST_CASE("Auto: where the loss no longer falls the group agrees more and more s
   short_of_it.own_steps_max = 8;
   Group other(short_of_it);
   learn(other);
-  CHECK(other.agree(120).next.own_steps == 8);
+  CHECK(other.agree(120).next.steps() == 8);
 }
 
 TEST_CASE("Auto: while the loss falls nothing rests") {
   World world = learned();
   world.loss_falls = 0.995;  // 4 % in 4 096 rows
   Group group(world);
-  for (int i = 0; i < 300; ++i) REQUIRE(group.agree().next.own_steps == 4);
+  for (int i = 0; i < 300; ++i) REQUIRE(group.agree().next.steps() == 4);
 }
 
 TEST_CASE("Auto: where the loss no longer falls what is sent gets no denser, and not all is sent") {
@@ -75,24 +75,24 @@ TEST_CASE("Auto: where the loss no longer falls what is sent gets no denser, and
   world.step_seconds = 0.2;
   Group group(world);
   learn(group);
-  REQUIRE(group.state().last.next.keep_ratio == 1);
+  REQUIRE(group.state().last.next.way.keep_ratio == 1);
   group.agree(400);
   CHECK(contains(group.state().last.why, rests));
-  CHECK(group.state().last.next.keep_ratio <= 0.05);
-  CHECK(group.state().last.next.own_steps == 32);
+  CHECK(group.state().last.next.way.keep_ratio <= 0.05);
+  CHECK(group.state().last.next.steps() == 32);
   World slow = learned();
   slow.bytes_per_second = 12'500;
   slow.step_seconds = 0.006;
   Group few(slow);
   learn(few);
-  const double keep = few.state().last.next.keep_ratio;
+  const double keep = few.state().last.next.way.keep_ratio;
   REQUIRE(keep < 0.02);
   few.agree(60);
   few.world().bytes_per_second = 1e9;
   for (int i = 0; i < 60; ++i) {
     const RoundPlan& plan = few.agree();
     REQUIRE_MESSAGE(contains(plan.why, rests), plan.why);
-    REQUIRE(plan.next.keep_ratio <= keep);
+    REQUIRE(plan.next.way.keep_ratio <= keep);
   }
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("Auto: a stream that has changed is agreed on as before, at once, and 
   for (const bool flagged : {true, false}) {
     Group group(learned());
     learn(group);
-    REQUIRE(group.agree(120).next.own_steps == 32);
+    REQUIRE(group.agree(120).next.steps() == 32);
     group.world().loss = flagged ? 0.03 : 1;
     if (flagged) {
       FactsTable table = group.table();
@@ -110,7 +110,7 @@ TEST_CASE("Auto: a stream that has changed is agreed on as before, at once, and 
       group.agree();
     }
     CAPTURE(flagged);
-    CHECK(group.state().last.next.own_steps <= 4);
+    CHECK(group.state().last.next.steps() <= 4);
     CHECK_FALSE(contains(group.state().last.why, rests));
   }
 }
@@ -120,9 +120,9 @@ TEST_CASE("Auto: a small loss that jumps by chance ends no rest") {
   Group group(world);
   learn(group);
   group.world().loss = 0.001;
-  REQUIRE(group.agree(200).next.own_steps == 32);
+  REQUIRE(group.agree(200).next.steps() == 32);
   group.world().loss = 0.006;
-  CHECK(group.agree().next.own_steps == 32);
+  CHECK(group.agree().next.steps() == 32);
 }
 
 TEST_CASE("Auto: movements within their noise are no streams that differ, and it is said") {
@@ -139,7 +139,7 @@ TEST_CASE("Auto: movements within their noise are no streams that differ, and it
   }
   CHECK(differ < 10);
   CHECK_MESSAGE(contains(group.state().last.why, "movements are within their noise"), group.state().last.why);
-  CHECK(group.state().last.next.own_steps == 32);
+  CHECK(group.state().last.next.steps() == 32);
 }
 
 TEST_CASE("Auto: streams that differ are agreed on after each step, also where the loss no longer falls") {
@@ -149,8 +149,8 @@ TEST_CASE("Auto: streams that differ are agreed on after each step, also where t
   Group group(world);
   learn(group);
   for (int i = 0; i < 400; ++i) {
-    group.state().last.next.own_steps = 2;  // single steps make no pairs in this world
-    REQUIRE(group.agree().next.own_steps == 1);
+    group.state().last.next.local = LocalSteps{.steps = 2};  // single steps make no pairs in this world
+    REQUIRE(group.agree().next.steps() == 1);
   }
   CHECK(contains(group.state().last.why, "streams differ"));
   CHECK_FALSE(contains(group.state().last.why, rests));
@@ -179,11 +179,11 @@ TEST_CASE("Auto: a tiny model is agreed on as a whole, as seldom as others: fact
   world.record_bytes = 20'000;
   Group tiny(world);
   learn(tiny);
-  CHECK(tiny.state().last.next.compressor == "dense");
-  CHECK(tiny.state().last.next.apart);
-  CHECK(tiny.state().last.next.own_steps == 4);
+  CHECK(tiny.state().last.next.way.compressor == "dense");
+  CHECK(tiny.state().last.next.local);
+  CHECK(tiny.state().last.next.steps() == 4);
   world.tensors = {80, 10};
   Group small(world);
   learn(small);
-  CHECK(small.state().last.next.own_steps == 1);  // it has the bytes
+  CHECK(small.state().last.next.steps() == 1);  // it has the bytes
 }

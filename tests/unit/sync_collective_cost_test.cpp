@@ -66,13 +66,13 @@ class LinkGroup {
   /// One round; the collective that the next one goes by.
   std::string round() {
     const Schedule entered = state_.last.next;
-    const auto halves = static_cast<double>(entered.payload_bytes) / 2;
+    const auto halves = static_cast<double>(entered.way.payload_bytes) / 2;
     const std::size_t world = table_.size();
     const auto n = static_cast<double>(world);
     double seconds = tree_seconds(link, world, 2 * halves / log2_of(n));
-    if (entered.collective == "gather") seconds = gather_seconds(link, world, {halves, halves});
-    if (entered.collective == "shared_index") seconds = shared_ring_seconds(link, world, {halves, halves});
-    if (entered.collective == "ring") seconds = ring_seconds(link, world, 2 * halves);
+    if (entered.way.collective == "gather") seconds = gather_seconds(link, world, {halves, halves});
+    if (entered.way.collective == "shared_index") seconds = shared_ring_seconds(link, world, {halves, halves});
+    if (entered.way.collective == "ring") seconds = ring_seconds(link, world, 2 * halves);
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       Facts& f = table_.facts[rank];
       f.rank = rank;
@@ -82,7 +82,7 @@ class LinkGroup {
       f.measurements.resize(measurements_of(controllers_));
     }
     seconds_ = seconds;
-    return plan(table_, config_, controllers_, state_).next.collective;
+    return plan(table_, config_, controllers_, state_).next.way.collective;
   }
   std::string after(int rounds) {
     std::string last;
@@ -252,7 +252,7 @@ TEST_CASE(
     "Learned collective: what too much is kept for comes again, also where the other takes hardly longer") {
   LinkGroup group(8, "learned");
   // Eight tenths of what the other takes.
-  const double bytes = static_cast<double>(group.last().next.payload_bytes) * 1e-7;
+  const double bytes = static_cast<double>(group.last().next.way.payload_bytes) * 1e-7;
   group.link = {0.221 * bytes, 1e-7};
   REQUIRE(group.after(120) == "shared_index");
   group.kept = 40;
@@ -285,7 +285,7 @@ TEST_CASE("Learned collective: a gate that sends all in some rounds and little i
     group.settings.set("compression.two_point.half_life", 0.01);
     std::pair<std::string, std::string> last;
     for (int i = 0; i < 1000; ++i) {
-      const Way way = group.step(flat(i % 3 == 0 ? 0.1 : 0.95)).now.way;
+      const Way way = group.step(flat(i % 3 == 0 ? 0.1 : 0.95)).now.way.value();
       (way.compressor == "dense" ? last.first : last.second) = way.collective;
       const auto bytes = static_cast<double>(way.payload_bytes);
       const SparseBytes halves{bytes / 2, bytes / 2};
@@ -306,16 +306,16 @@ TEST_CASE("Learned collective: what one pair is due for waits while something el
     group.config.collective = "learned";
     group.settings.set("compression.two_point.half_life", 1.0);
     group.begin();
-    const auto way = [&](double gain) { return group.step(flat(gain)).now.way.collective; };
+    const auto way = [&](double gain) { return group.step(flat(gain)).now.way.value().collective; };
     for (int i = 0; i < rounds; ++i) way(0.95);
-    CHECK(group.step(flat(0.1)).now.way.compressor == "dense");  // what came before has been learned of
+    CHECK(group.step(flat(0.1)).now.way.value().compressor == "dense");  // what came before has been learned of
     const double* changes = nullptr;
     for (ControllerMemory& own : group.state.memory)
       if (own.name == "collective/learned") changes = &own.values.at(2);
     REQUIRE(changes != nullptr);
     const double before = *changes;
     group.state.last.next.freeze = true;
-    CHECK(group.step(flat(0.95)).now.way.compressor == "topk");
+    CHECK(group.step(flat(0.95)).now.way.value().compressor == "topk");
     CHECK(*changes == before);
   }
 }

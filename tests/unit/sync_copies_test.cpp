@@ -217,7 +217,7 @@ class Group {
 };
 
 std::size_t senders(const Schedule& next) {
-  return static_cast<std::size_t>(std::ranges::count_if(next.copies, [](auto rows) { return rows > 0; }));
+  return static_cast<std::size_t>(std::ranges::count_if(next.injection.value_or(Injection{}).rows, [](auto rows) { return rows > 0; }));
 }
 
 }  // namespace
@@ -230,10 +230,10 @@ TEST_CASE(
     for (Facts& f : group.table().facts) f.step = step;
     const Schedule next = group.next();
     CHECK(senders(next) == 5);
-    CHECK(next.guests == 2.5);                              // alpha beta N
+    CHECK(next.injected_per_row() == 2.5);                              // alpha beta N
     CHECK(next.rows == std::vector<std::uint32_t>(10, 6));  // 20 / (1 + 2.5), SelSync's equation 3
-    CHECK(*std::ranges::max_element(next.copies) == 30);    // half of the 6 rows of ten steps
-    drawn.push_back(next.copies);
+    CHECK(std::ranges::max(next.injection.value().rows) == 30);    // half of the 6 rows of ten steps
+    drawn.push_back(next.injection->rows);
   }
   std::ranges::sort(drawn);
   CHECK(std::ranges::unique(drawn).begin() - drawn.begin() > 15);
@@ -245,8 +245,8 @@ TEST_CASE("Injection: nobody sends to itself, and nothing is sent where nobody i
   Group none("random");
   none.set("inject.random.devices", 0.0);
   const Schedule next = none.next();
-  CHECK(next.copies.empty());
-  CHECK(next.guests == 0);
+  CHECK_FALSE(next.injection);
+  CHECK(next.injected_per_row() == 0);
   CHECK(next.rows.front() == 20);
 }
 
@@ -257,15 +257,15 @@ TEST_CASE("Injection: of itself where labels differ and devices step on their ow
   for (int i = 0; i < 3; ++i) next = skewed.next();
   CHECK(skewed.remembered(0) == doctest::Approx(0.8707).epsilon(1e-3));
   CHECK(senders(next) == 10);
-  CHECK(next.guests == doctest::Approx(1.0 / 3));
+  CHECK(next.injected_per_row() == doctest::Approx(1.0 / 3));
   CHECK(next.rows.front() == 15);
-  CHECK(next.copies.front() == 6);  // 15 rows, ten steps: 5 a step from nine peers
+  CHECK(next.injected_by(0) == 6);  // 15 rows, ten steps: 5 a step from nine peers
 
   Group alike("auto");
   alike.bring(false);
   for (int i = 0; i < 3; ++i) next = alike.next();
   CHECK(alike.remembered(0) < 0.01);
-  CHECK(next.copies.empty());
+  CHECK_FALSE(next.injection);
   CHECK(next.rows.front() == 20);
 
   Group every("auto");
@@ -273,14 +273,14 @@ TEST_CASE("Injection: of itself where labels differ and devices step on their ow
   every.bring(true);
   for (Facts& f : every.table().facts) f.flags = 0;
   for (int i = 0; i < 3; ++i) next = every.next();
-  CHECK(next.copies.empty());  // a device that agrees after every step does not drift apart
+  CHECK_FALSE(next.injection);  // a device that agrees after every step does not drift apart
 
   Group few("auto");
   few.bring(true);
   for (Facts& f : few.table().facts)
     for (float& n : f.measurements) n /= 100;
   for (int i = 0; i < 3; ++i) next = few.next();
-  CHECK(next.copies.empty());  // too few labels to say anything
+  CHECK_FALSE(next.injection);  // too few labels to say anything
 }
 
 TEST_CASE("Injection: streams that become alike stop it, well below where it began") {

@@ -59,6 +59,8 @@ void change(T& value) {
     fields(value, [first = true](const char*, auto& member) mutable {
       if (std::exchange(first, false)) change(member);
     });
+  else if constexpr (requires { value.has_value(); })
+    value = value ? T() : T(std::in_place);
   else
     value.resize(value.size() + 1);
 }
@@ -83,7 +85,8 @@ void with_each_changed(const T& base, auto check) {
 
 TEST_CASE_TEMPLATE("Fields: each member is in its list, once and under a name of its own", T, PartitionId,
                    RowCursor, RowInterval, SkippedRange, Digest, Facts, FactsSection, policy::Decision,
-                   policy::Schedule, policy::RoundPlan, policy::PolicyConfig, policy::PolicyState) {
+                   policy::Schedule, policy::Way, policy::LocalSteps,
+                   policy::EarlyCall, policy::Injection, policy::RoundPlan, policy::PolicyConfig, policy::PolicyState) {
   CHECK(listed<T>() == members<T>());
   CHECK(names<T>() == members<T>());
 }
@@ -93,7 +96,8 @@ TEST_CASE("Fields: bytes that were written are read, and every cut is seen") {
   plan.now = {policy::Mode::delta, {0.25, 0.75}, 0.5, true, false, {1}};
   plan.next.rows = {7, 9};
   plan.next.wait = std::chrono::milliseconds(250);
-  plan.next.compressor = "top-k";
+  plan.next.way.compressor = "top-k";
+  plan.next.local = policy::LocalSteps{.steps = 3, .early = policy::EarlyCall{0.5, 0.25}};
   plan.why = "because";
   const auto bytes = bytes_of_fields(plan);
   policy::RoundPlan again;

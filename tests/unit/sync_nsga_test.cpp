@@ -162,7 +162,7 @@ TEST_CASE(
       group.sync_seconds = fixed + each * group.sent;
       group.step(gains);
     }
-    const double share = group.state.last.now.way.keep_ratio;
+    const double share = group.state.last.now.way.value().keep_ratio;
     const Inputs inputs{group.table, group.config, group.state.last.next};
     const auto costs_of = [&](double keep) {
       const Way way = way_of(group.config, 4, "topk", keep);

@@ -35,14 +35,14 @@ TEST_CASE("Auto: steps go on while the group agrees where that takes long, and a
   Group going_on(world);
   const RoundPlan waits = waiting.agree(40);
   const RoundPlan& plan = going_on.agree(40);
-  CHECK(!waits.next.overlap);
-  CHECK(plan.next.overlap);
-  CHECK(plan.next.own_steps == waits.next.own_steps);
-  CHECK(plan.next.keep_ratio == waits.next.keep_ratio);
+  CHECK(!waits.next.overlaps());
+  CHECK(plan.next.overlaps());
+  CHECK(plan.next.steps() == waits.next.steps());
+  CHECK(plan.next.way.keep_ratio == waits.next.way.keep_ratio);
   CHECK_MESSAGE(contains(plan.why, "apart from the steps made meanwhile"), plan.why);
   world.latency = 0.001;
   Group fast(world);
-  CHECK(!fast.agree(40).next.overlap);
+  CHECK(!fast.agree(40).next.overlaps());
 }
 
 TEST_CASE("Auto: steps do not go on while the group agrees as long as the loss falls fast") {
@@ -53,9 +53,9 @@ TEST_CASE("Auto: steps do not go on while the group agrees as long as the loss f
   Group group(world);
   for (int i = 0; i < 12; ++i) {
     group.world().loss *= 0.7;
-    CHECK(!group.agree().next.overlap);
+    CHECK(!group.agree().next.overlaps());
   }
-  CHECK(group.agree(12).next.overlap);
+  CHECK(group.agree(12).next.overlaps());
 }
 
 TEST_CASE("Auto: few bytes go with the facts, and what is larger goes to the owners of slices") {
@@ -63,10 +63,10 @@ TEST_CASE("Auto: few bytes go with the facts, and what is larger goes to the own
   world.devices = 4;
   world.bytes_per_second = 100e3;
   Group much(world);
-  CHECK(much.agree(20).next.collective == "two_sided");
+  CHECK(much.agree(20).next.way.collective == "two_sided");
   world.tensors = {6'000, 100};
   Group little(world);
-  CHECK(little.agree(20).next.collective == "gather");
+  CHECK(little.agree(20).next.way.collective == "gather");
   const auto unseen = [](Group& group) { return unseen_bytes(way_of(group.config(), 4, "topk", 0.05), 4); };
   CHECK(unseen(much) == doctest::Approx(3 * unseen(little)));
 }
@@ -77,7 +77,7 @@ TEST_CASE("Auto: before anything is known little is sent, on any link, and devic
   CHECK(first.compressor == "topk");
   CHECK(first.payload_bytes < 4'000);
   CHECK(first.own_steps == 1);  // all enter at once: rates are not known yet
-  CHECK(group.agree().next.apart);
+  CHECK(group.agree().next.local);
 }
 
 TEST_CASE("Auto: a device alone has nobody to agree with, and steps as it would with policy every") {
@@ -86,9 +86,9 @@ TEST_CASE("Auto: a device alone has nobody to agree with, and steps as it would 
   Group group(world);
   for (int i = 0; i < 10; ++i) {
     const auto& next = group.agree().next;
-    CHECK_FALSE(next.apart);
-    CHECK(next.own_steps == 1);
-    CHECK(next.compressor == "dense");
+    CHECK_FALSE(next.local);
+    CHECK(next.steps() == 1);
+    CHECK(next.way.compressor == "dense");
   }
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("Auto: on a link that can carry it, agreements take a twentieth of the
     CAPTURE(rate);
     CAPTURE(group.state().last.why);
     CHECK(group.time_share() < 0.08);
-    CHECK((group.time_share() > 0.03 || group.state().last.next.own_steps <= 4));  // and no fewer than needed
+    CHECK((group.time_share() > 0.03 || group.state().last.next.steps() <= 4));  // and no fewer than needed
   }
 }
 
@@ -132,14 +132,14 @@ TEST_CASE("Auto: streams that differ are few steps apart while devices see copie
   world.in_common = 0;
   world.tensors = {600'000};
   Group alone(world);
-  CHECK(alone.agree(40).next.own_steps == 1);
+  CHECK(alone.agree(40).next.steps() == 1);
   Group helped(world);
   for (int i = 0; i < 40; ++i) {
-    helped.state().last.next.guests = 1.0 / 3;
+    helped.state().last.next.injection = Injection{{}, 1.0 / 3};
     helped.agree();
   }
-  CHECK(helped.state().last.next.own_steps == 4);
-  CHECK(helped.state().last.next.apart);
+  CHECK(helped.state().last.next.steps() == 4);
+  CHECK(helped.state().last.next.local);
 }
 
 TEST_CASE("Auto: all parameters are sent after each step where rows weigh more and the link has the time") {
@@ -149,10 +149,10 @@ TEST_CASE("Auto: all parameters are sent after each step where rows weigh more a
   world.step_seconds = 0.2;
   Group group(world);
   const auto next = group.agree(30).next;
-  CHECK(next.own_steps == 1);
-  CHECK(next.keep_ratio == 1);
-  CHECK(next.compressor == "dense");
-  CHECK(next.payload_bytes == 4 * 7'850);
+  CHECK(next.steps() == 1);
+  CHECK(next.way.keep_ratio == 1);
+  CHECK(next.way.compressor == "dense");
+  CHECK(next.way.payload_bytes == 4 * 7'850);
   CHECK(contains(group.state().last.why, "agree every step on all parameters"));
 }
 
@@ -181,9 +181,9 @@ TEST_CASE("Auto: streams that clearly differ are agreed on after each step at on
   world.in_common = 0;
   world.signal = 20;
   Group group(world);
-  CHECK(group.agree(2).next.own_steps <= 4);
-  CHECK(group.agree(3).next.own_steps == 1);
-  CHECK(group.state().last.next.keep_ratio <= 0.02);  // of gradients no more is needed
+  CHECK(group.agree(2).next.steps() <= 4);
+  CHECK(group.agree(3).next.steps() == 1);
+  CHECK(group.state().last.next.way.keep_ratio <= 0.02);  // of gradients no more is needed
 }
 
 TEST_CASE("Auto: of streams that differ thin matrices of gradients are summed where budget and link allow") {
@@ -194,10 +194,10 @@ TEST_CASE("Auto: of streams that differ thin matrices of gradients are summed wh
   const auto compressor = [](const World& of) {
     Group group(of);
     const auto& plan = group.agree(20);
-    CHECK_FALSE(plan.next.apart);
-    CHECK((plan.next.compressor == "low_rank") == (plan.next.collective == "low_rank"));
-    CHECK((plan.next.compressor == "low_rank") == contains(plan.why, "as thin matrices"));
-    return plan.next.compressor;
+    CHECK_FALSE(plan.next.local);
+    CHECK((plan.next.way.compressor == "low_rank") == (plan.next.way.collective == "low_rank"));
+    CHECK((plan.next.way.compressor == "low_rank") == contains(plan.why, "as thin matrices"));
+    return plan.next.way.compressor;
   };
   CHECK(compressor(world) == "low_rank");
   World slow = world;
@@ -209,7 +209,7 @@ TEST_CASE("Auto: of streams that differ thin matrices of gradients are summed wh
   World alike = world;
   alike.in_common = 1;
   Group group(alike);
-  CHECK(group.agree(20).next.compressor == "topk");
+  CHECK(group.agree(20).next.way.compressor == "topk");
 }
 
 TEST_CASE("Auto: where movements are all noise, nothing is known of the streams, and nothing is changed") {
@@ -221,7 +221,7 @@ TEST_CASE("Auto: where movements are all noise, nothing is known of the streams,
   for (int i = 0; i < 200; ++i) {
     CAPTURE(i);
     group.agree();
-    if (i > 10) REQUIRE(group.state().last.next.own_steps == 32);
+    if (i > 10) REQUIRE(group.state().last.next.steps() == 32);
   }
 }
 
@@ -235,18 +235,18 @@ TEST_CASE(
   Group group(world);
   const auto apart = group.agree(20);
   CAPTURE(apart.why);
-  CHECK(apart.next.own_steps == 1);
-  CHECK_FALSE(apart.next.apart);  // momentum of single streams would lead them apart
+  CHECK(apart.next.steps() == 1);
+  CHECK_FALSE(apart.next.local);  // momentum of single streams would lead them apart
   CHECK(contains(apart.why, "streams differ"));
   // Single steps make no pairs in this world; the next thing that is heard of the streams is good.
   group.world().in_common = 1;
-  group.state().last.next.own_steps = 2;
+  group.state().last.next.local = LocalSteps{.steps = 2};
   group.agree();
   for (int i = 0; i < 40; ++i) {
-    if (group.state().last.next.own_steps == 1) group.state().last.next.own_steps = 2;
+    if (group.state().last.next.steps() == 1) group.state().last.next.local = LocalSteps{.steps = 2};
     group.agree();
   }
-  CHECK(group.state().last.next.own_steps > 2);
+  CHECK(group.state().last.next.steps() > 2);
   CHECK(contains(group.state().last.why, "streams are alike"));
 }
 
@@ -256,14 +256,14 @@ TEST_CASE(
   world.bytes_per_second = 1'000;
   world.own_steps_max = 256;
   Group group(world);
-  CHECK(group.agree(3).next.own_steps <= 32);
-  const std::uint32_t before = group.agree(40).next.own_steps;
+  CHECK(group.agree(3).next.steps() <= 32);
+  const std::uint32_t before = group.agree(40).next.steps();
   CHECK(before > 64);
   group.world().loss = 2;
-  const std::uint32_t after = group.agree().next.own_steps;
+  const std::uint32_t after = group.agree().next.steps();
   CHECK(after <= before / 2 + 1);
   group.world().loss = 1;
-  CHECK(group.agree(4).next.own_steps <= before / 2 + 1);  // not at once again
+  CHECK(group.agree(4).next.steps() <= before / 2 + 1);  // not at once again
 }
 
 TEST_CASE("Auto: a small loss jumps by chance, which says nothing; one that has gone too far jumps further") {
@@ -275,10 +275,10 @@ TEST_CASE("Auto: a small loss jumps by chance, which says nothing; one that has 
   group.agree(20);
   for (int i = 0; i < 300; ++i) {
     CAPTURE(i);
-    REQUIRE(group.agree().next.own_steps >= 16);
+    REQUIRE(group.agree().next.steps() >= 16);
   }
   group.world().loss = 2;
-  CHECK(group.agree().next.own_steps <= 16);
+  CHECK(group.agree().next.steps() <= 16);
 }
 
 TEST_CASE(
@@ -289,8 +289,8 @@ TEST_CASE(
   World idle = busy;
   idle.compute_seconds = 0;
   Group a(busy), b(idle);
-  CHECK(a.agree(40).next.own_steps >= 8);
-  CHECK(b.agree(40).next.own_steps <= 4);
+  CHECK(a.agree(40).next.steps() >= 8);
+  CHECK(b.agree(40).next.steps() <= 4);
 }
 
 TEST_CASE("Auto: of a large model a smaller share is sent before devices have lost half of their speed") {
@@ -301,9 +301,9 @@ TEST_CASE("Auto: of a large model a smaller share is sent before devices have lo
   Group group(world);
   const auto next = group.agree(60).next;
   CAPTURE(group.state().last.why);
-  CHECK(next.own_steps == 32);
-  CHECK(next.keep_ratio <= 0.02);
-  CHECK(next.keep_ratio >= 0.01);
+  CHECK(next.steps() == 32);
+  CHECK(next.way.keep_ratio <= 0.02);
+  CHECK(next.way.keep_ratio >= 0.01);
 }
 
 TEST_CASE("Auto: where own steps are too few for the link, a smaller share is sent") {
@@ -312,8 +312,8 @@ TEST_CASE("Auto: where own steps are too few for the link, a smaller share is se
   world.step_seconds = 0.006;
   Group group(world);
   const auto next = group.agree(40).next;
-  CHECK(next.own_steps == 32);
-  CHECK(next.keep_ratio < 0.02);
+  CHECK(next.steps() == 32);
+  CHECK(next.way.keep_ratio < 0.02);
   group.forget_sums();
   group.agree(20);
   CHECK(group.time_share() < 0.65);
@@ -348,14 +348,14 @@ TEST_CASE("Auto: a loss that falls fast is not noise: the jump behind it is seen
   world.loss = 2.3;
   Group group(world);
   group.agree(10);
-  const std::uint32_t before = group.state().last.next.own_steps;
+  const std::uint32_t before = group.state().last.next.steps();
   REQUIRE(before >= 8);
   for (const double loss : {1.2, 0.6, 0.4, 0.4, 0.4, 0.4}) {
     group.world().loss = loss;
     group.agree();
   }
   group.world().loss = 1.2;
-  CHECK(group.agree().next.own_steps <= before / 2 + 1);
+  CHECK(group.agree().next.steps() <= before / 2 + 1);
 }
 
 TEST_CASE("Auto: losses beyond all numbers do not stay in its memory") {
@@ -373,7 +373,7 @@ TEST_CASE("Auto: losses beyond all numbers do not stay in its memory") {
     for (const double value : group.state().memory.front().values) CHECK(std::isfinite(value));
   }
   group.agree(60);
-  CHECK(group.state().last.next.own_steps >= 16);
+  CHECK(group.state().last.next.steps() >= 16);
 }
 
 TEST_CASE("Auto: numbers that no device should send leave a plan that devices can follow") {
@@ -399,10 +399,10 @@ TEST_CASE("Auto: numbers that no device should send leave a plan that devices ca
     PolicyState same = state;
     const auto out = plan(table, group.config(), group.controllers(), state);
     CHECK(out == plan(table, group.config(), group.controllers(), same));
-    CHECK(out.next.own_steps >= 1);
-    CHECK(out.next.own_steps <= 8000);
-    CHECK(out.next.keep_ratio > 0);
-    CHECK(out.next.keep_ratio <= 1);
+    CHECK(out.next.steps() >= 1);
+    CHECK(out.next.steps() <= 8000);
+    CHECK(out.next.way.keep_ratio > 0);
+    CHECK(out.next.way.keep_ratio <= 1);
     for (const double value : state.memory.front().values) CHECK(std::isfinite(value));
   }
 }
@@ -427,10 +427,10 @@ TEST_CASE(
       if (rng.below(2) == 0)
         value = (rng.uniform() - 0.5) * std::pow(10.0, static_cast<double>(rng.below(600)) - 300);
     const auto out = plan(group.table(), group.config(), group.controllers(), state);
-    CHECK(out.next.own_steps >= 1);
-    CHECK(out.next.own_steps <= 8000);
-    CHECK(out.next.keep_ratio > 0);
-    CHECK(out.next.keep_ratio <= 1);
+    CHECK(out.next.steps() >= 1);
+    CHECK(out.next.steps() <= 8000);
+    CHECK(out.next.way.keep_ratio > 0);
+    CHECK(out.next.way.keep_ratio <= 1);
   }
 }
 
@@ -446,14 +446,14 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
     config.settings = settings_of(config, settings);
     const auto all = controllers_of(config, builtin_controllers()).value();
     auto state = first_state(testing::members(4), config, all);
-    CHECK(state.last.next.keep_ratio == 0.02);
+    CHECK(state.last.next.way.keep_ratio == 0.02);
     CHECK(agrees_on_movements(config, builtin_controllers()));
   }
   SUBCASE("without it nothing is left out") {
     config.sync_policy = "every";
     config.settings = settings_of(config, runtime::Config::default_settings());
     const auto all = controllers_of(config, builtin_controllers()).value();
-    CHECK(first_state(testing::members(4), config, all).last.next.compressor == "dense");
+    CHECK(first_state(testing::members(4), config, all).last.next.way.compressor == "dense");
     CHECK_FALSE(agrees_on_movements(config, builtin_controllers()));
   }
 }

@@ -36,8 +36,8 @@ class Group {
     config_.settings = settings_of(config_, settings_);
     const auto all = controllers_of(config_, builtin_controllers()).value();
     if (state_.memory.empty()) state_ = first_state(testing::members(2), config_, all);
-    state_.last.next.apart = own > 0;
-    state_.last.next.own_steps = std::max(1U, own);
+    state_.last.next.local.reset();
+    if (own > 0) state_.last.next.local = LocalSteps{.steps = own};
     FactsTable table;
     table.facts.resize(2);
     table.sections.resize(2);

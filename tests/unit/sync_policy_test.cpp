@@ -69,7 +69,7 @@ TEST_CASE("Policy: without a reduction asked for, few or small payloads are gath
   const auto chosen = [&](std::size_t world, std::uint64_t payload) {
     config.contribution_bytes = payload;
     return once(FactsTable(table_of(std::vector<Facts>(world, with(1, 100)))), "stream", config)
-        .next.collective;
+        .next.way.collective;
   };
   CHECK(chosen(1, 1 << 30) == "gather");
   CHECK(chosen(2, 1 << 30) == "gather");  // sum would send as many bytes, in as many phases
@@ -124,9 +124,9 @@ TEST_CASE("Arbiter: a view begins short, until it has agreed on rows") {
   const Controllers all = controllers_of(config, builtin_controllers()).value();
   PolicyState state = first_state(testing::members(2), config, all, {});
   const auto own_steps_after = [&](std::uint32_t rows) {
-    return plan(table_of({with(rows, 10), with(0, 10)}), config, all, state).next.own_steps;
+    return plan(table_of({with(rows, 10), with(0, 10)}), config, all, state).next.steps();
   };
-  CHECK(state.last.next.own_steps == 1);
+  CHECK(state.last.next.steps() == 1);
   CHECK(own_steps_after(0) == 1);
   CHECK(own_steps_after(0) == 1);
   const std::uint32_t usual = own_steps_after(3);

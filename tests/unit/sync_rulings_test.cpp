@@ -48,13 +48,8 @@ void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
   switch (role) {
     case Role::when:
       plan.now.mode = before.now.mode;
-      plan.next.apart = before.next.apart;
-      plan.next.own_steps = before.next.own_steps;
-      plan.next.own_time = before.next.own_time;
-      plan.next.overlap = before.next.overlap;
-      plan.next.call_above = before.next.call_above;
-      plan.next.norm_weight = before.next.norm_weight;
-      plan.next.keep_ratio = before.next.keep_ratio;  // auto finds it; the policy of compression obeys
+      plan.next.local = before.next.local;
+      plan.next.way.keep_ratio = before.next.way.keep_ratio;  // auto finds it; the policy of compression obeys
       return;
     case Role::batch:
       plan.now.mode = before.now.mode;
@@ -64,18 +59,17 @@ void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
       plan.next.rest = before.next.rest;
       return;
     case Role::transfer:
-      plan.next.copies = before.next.copies;
-      plan.next.guests = before.next.guests;
+      plan.next.injection = before.next.injection;
       plan.next.rows = before.next.rows;  // copies count within a batch
       return;
     case Role::compression:
       plan.now.way = before.now.way;
-      plan.next.compressor = before.next.compressor;
-      plan.next.keep_ratio = before.next.keep_ratio;
-      plan.next.payload_bytes = before.next.payload_bytes;
+      plan.next.way.compressor = before.next.way.compressor;
+      plan.next.way.keep_ratio = before.next.way.keep_ratio;
+      plan.next.way.payload_bytes = before.next.way.payload_bytes;
       plan.next.gated = before.next.gated;
       return;
-    case Role::collective: plan.next.collective = before.next.collective; return;
+    case Role::collective: plan.next.way.collective = before.next.way.collective; return;
     case Role::learning_rate: plan.now.learning_rate_factor = before.now.learning_rate_factor; return;
   }
 }
@@ -127,10 +121,10 @@ TEST_CASE("Rulings: each controller changes what its role owns, and nothing else
     for (const FactField& field : entry->fact_fields) measurements += field.count;
     const FactsTable table = busy_table(measurements);
     std::vector<double> memory(entry->memory + 3 * entry->memory_per_rank);
-    Schedule entered{.rows = {10, 40, 70}, .collective = "gather", .gated = true};
+    Schedule entered{.rows = {10, 40, 70}, .way = {.collective = "gather"}, .gated = true};
     RoundPlan before{.now = {.mode = Mode::gradients, .weights = {0.1, 0.3, 0.6}}, .next = entered};
-    before.next.apart = true;
-    before.next.payload_bytes = config.contribution_bytes;
+    before.next.local.emplace();
+    before.next.way.payload_bytes = config.contribution_bytes;
     for (int i = 0; i < 40; ++i) {
       RoundPlan after = before;
       entry->propose({table, config, entered, static_cast<std::uint64_t>(i), 0}, memory, after);
@@ -162,20 +156,20 @@ TEST_CASE("Rulings: a batch of another size begins the averages of the gates ane
     CAPTURE(policy);
     Gated group(policy, 2, 1'000'000);
     for (int i = 0; i < 30; ++i) group.step(flat(0.2));
-    CHECK(group.step(flat(0.95)).now.way.compressor == "dense");  // one round says little
+    CHECK(group.step(flat(0.95)).now.way.value().compressor == "dense");  // one round says little
     group.rows = 80;                                              // nor does a batch that is a little larger
-    CHECK(group.step(flat(0.95)).now.way.compressor == "dense");
+    CHECK(group.step(flat(0.95)).now.way.value().compressor == "dense");
     group.rows = 256;
-    CHECK(group.step(flat(0.95)).now.way.compressor == "topk");
+    CHECK(group.step(flat(0.95)).now.way.value().compressor == "topk");
     group.rows = 64;
-    CHECK(group.step(flat(0.2)).now.way.compressor == "dense");
+    CHECK(group.step(flat(0.2)).now.way.value().compressor == "dense");
   }
   Gated moo("moo", 2, 1'000'000);
   moo.settings.set("compression.moo.epsilon", 0.7);
   for (int i = 0; i < 30; ++i) moo.step(flat(0.2));
-  CHECK(moo.step(flat(0.95)).now.way.compressor == "dense");
+  CHECK(moo.step(flat(0.95)).now.way.value().compressor == "dense");
   moo.rows = 256;
-  CHECK(moo.step(flat(0.95)).now.way.compressor == "topk");
+  CHECK(moo.step(flat(0.95)).now.way.value().compressor == "topk");
 }
 
 TEST_CASE("Rulings: of own steps, whose number changes, the rows of one count") {
@@ -183,7 +177,7 @@ TEST_CASE("Rulings: of own steps, whose number changes, the rows of one count") 
   for (int i = 0; i < 30; ++i) group.step(flat(0.2));
   group.rows = 4 * 64;
   group.steps = 4;
-  CHECK(group.step(flat(0.95)).now.way.compressor == "dense");
+  CHECK(group.step(flat(0.95)).now.way.value().compressor == "dense");
 }
 
 TEST_CASE("Rulings: speeds on links that were another tenth faster or slower are forgotten, and no others") {
@@ -245,7 +239,7 @@ TEST_CASE("Rulings: where gains differ between devices their mean decides, once 
     const auto way = [&](double a, double b) {
       Gated group(policy, 2, 1'000'000);
       group.settings.set("compression.moo.epsilon", 0.7);
-      return group.step({flat(a), flat(b)}).now.way.compressor;
+      return group.step({flat(a), flat(b)}).now.way.value().compressor;
     };
     CHECK(way(0.95, 0.5) == "topk");
     CHECK(way(0.95, 0.4) == "dense");
@@ -283,35 +277,35 @@ TEST_CASE("Rulings: compressor and collective do not change in one plan, nor whi
                                     }};
   const ControllerEntry collective{
       Role::collective, "two_sided", "test only",
-      [](const Inputs&, std::span<double>, RoundPlan& plan) { plan.next.collective = "two_sided"; }};
+      [](const Inputs&, std::span<double>, RoundPlan& plan) { plan.next.way.collective = "two_sided"; }};
   const Controllers both{&compression, &collective};
   Gated group("fixed", 3, 10'000);
   group.config.settings = settings_of(group.config, group.settings);
   const FactsTable table = busy_table(0);
   PolicyState state;
-  state.last.next.collective = "sum";
-  state.last.next.payload_bytes = group.config.contribution_bytes;
+  state.last.next.way.collective = "sum";
+  state.last.next.way.payload_bytes = group.config.contribution_bytes;
   state.last.next.freeze = true;
   Schedule next = plan(table, group.config, both, state).next;
-  CHECK(next.compressor == "dense");
-  CHECK(next.collective == "sum");
-  CHECK(next.payload_bytes == group.config.contribution_bytes);
+  CHECK(next.way.compressor == "dense");
+  CHECK(next.way.collective == "sum");
+  CHECK(next.way.payload_bytes == group.config.contribution_bytes);
   next = plan(table, group.config, both, state).next;
-  CHECK(next.compressor == "topk");
-  CHECK(next.collective == "gather");  // what topk leaves of a sum
+  CHECK(next.way.compressor == "topk");
+  CHECK(next.way.collective == "gather");  // what topk leaves of a sum
   next = plan(table, group.config, both, state).next;
-  CHECK(next.collective == "two_sided");
+  CHECK(next.way.collective == "two_sided");
 }
 
 TEST_CASE("Rulings: with a device that leaves everything is sent, where that is decided with the facts") {
   Gated group("two-point", 3, 10'000);
-  for (int i = 0; i < 3; ++i) CHECK(group.step(flat(0.95)).now.way.compressor == "topk");
+  for (int i = 0; i < 3; ++i) CHECK(group.step(flat(0.95)).now.way.value().compressor == "topk");
   group.flags = flag_leaving;
   const RoundPlan& last = group.step(flat(0.95));
   CHECK(last.now.leaving == std::vector<std::uint32_t>{0});
-  CHECK(last.now.way.compressor == "dense");
-  CHECK(last.now.way.keep_ratio == 1);
-  CHECK(last.now.way.payload_bytes == group.config.contribution_bytes);
+  CHECK(last.now.way.value().compressor == "dense");
+  CHECK(last.now.way.value().keep_ratio == 1);
+  CHECK(last.now.way.value().payload_bytes == group.config.contribution_bytes);
 }
 
 namespace {
@@ -344,14 +338,13 @@ bool sends_copies(double in_common, std::uint32_t own_steps, float feature_skew 
   for (int round = 0; round < rounds; ++round) {
     plan = {};
     plan.now.mode = Mode::delta;
-    plan.next.apart = true;
-    plan.next.own_steps = own_steps;
-    plan.next.keep_ratio = 0.02;
+    plan.next.local = LocalSteps{.steps = own_steps};
+    plan.next.way.keep_ratio = 0.02;
     plan.next.rows.assign(10, 5);
     const Schedule entered = plan.next;
     transfer->propose({table, config, entered}, memory, plan);
   }
-  return !plan.next.copies.empty();
+  return plan.next.injection.has_value();
 }
 
 }  // namespace

@@ -242,11 +242,11 @@ TEST_CASE(
         for (int i = 0; i < 40; ++i) f.measurements.push_back(static_cast<float>(level * rng.uniform()));
       }
       RoundPlan plan{.now = {.mode = Mode::gradients}, .next = entered};
-      plan.next.payload_bytes = 100'000;
+      plan.next.way.payload_bytes = 100'000;
       entry->propose({table, group.config, entered, 0, 0, settling}, memory, plan);
       for (std::size_t i = 0; i < 3 && entry->role == Role::batch; ++i)
         if (plan.next.rows[i] > 0) entered.rows[i] = plan.next.rows[i];
-      entered.collective = plan.next.collective;
+      entered.way.collective = plan.next.way.collective;
       asked = memory[changes];
     };
     round(false, 1);
@@ -316,7 +316,7 @@ TEST_CASE("Settling: SelSync's delta follows its target, but not while something
   group.config.sync_policy = "selsync";
   group.settings.set("sync.selsync.target", 0.9);
   group.begin();
-  const auto delta = [&] { return group.step(flat(0)).next.call_above; };
+  const auto delta = [&] { return group.step(flat(0)).next.local.value().early.value().change; };
   const double first = delta();
   const double second = delta();
   CHECK(second != first);

@@ -38,14 +38,14 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const PolicyConfig& config = inputs.config;
   double slowest = 0;
   for (const auto& f : table.facts) slowest = std::max(slowest, double{f.compute_seconds});
-  const bool apart = plan.next.apart;
+  const bool local = plan.next.local.has_value();
   // Who waits for nobody steps once a tick, its computing included; a backlog is spread over the steps to
   // come.
-  const double window = apart ? to_seconds(config.tick) : std::max(0.0, to_seconds(config.tick) - slowest);
+  const double window = local ? to_seconds(config.tick) : std::max(0.0, to_seconds(config.tick) - slowest);
   std::uint64_t total = 0;
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
     Facts facts = table.facts[rank];
-    if (apart) facts.queue_rows /= plan.next.own_steps;
+    facts.queue_rows /= plan.next.steps();
     plan.next.rows[rank] = rows_for(facts, config, window);
     total += plan.next.rows[rank];
   }

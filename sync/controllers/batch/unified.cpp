@@ -96,11 +96,10 @@ std::vector<Capacity> capacities(const Inputs& inputs, const Schedule& next) {
   const PolicyConfig& config = inputs.config;
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
     const Facts& f = inputs.table.facts[rank];
-    const double steps = next.apart ? std::max(1.0, static_cast<double>(next.own_steps)) : 1.0;
     all.push_back({.fixed = std::clamp(measured(inputs, rank, fixed_seconds), 0.0, longest_tick),
                    .each = std::clamp(measured(inputs, rank, row_seconds), 0.0, longest_tick),
                    .rate = std::max(0.0, finite(f.stream_rate)),
-                   .waiting = f.queue_rows / steps,
+                   .waiting = static_cast<double>(f.queue_rows) / next.steps(),
                    .most = static_cast<double>(std::min(config.max, std::max(f.rows_max, config.min)))});
     all.back().backlog = f.queue_rows > batches_of_a_backlog * all.back().most;
   }

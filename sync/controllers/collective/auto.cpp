@@ -6,8 +6,8 @@ namespace {
 // Gather takes one phase or two and sends (N - 1) payloads, sum and two_sided take more phases and send about
 // 2 (N - 1) / N.
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
-  plan.next.collective = cheapest_collective(inputs.table.size(), plan.next.compressor,
-                                             static_cast<double>(plan.next.payload_bytes));
+  plan.next.way.collective = cheapest_collective(inputs.table.size(), plan.next.way.compressor,
+                                             static_cast<double>(plan.next.way.payload_bytes));
 }
 
 }  // namespace

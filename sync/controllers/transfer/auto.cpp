@@ -100,7 +100,7 @@ std::optional<double> chosen_steps(const Inputs& inputs) {
 /// Own steps between two agreements while devices send copies.
 double steps_then(const Inputs& inputs, const Schedule& next) {
   if (const auto chosen = chosen_steps(inputs)) return *chosen;
-  return next.apart ? next.own_steps : 1;
+  return next.steps();
 }
 
 /// Bytes of a step: to agree after each, or after a few and send rows besides.
@@ -109,7 +109,7 @@ bool saves_bytes(const Inputs& inputs, double guests, double row_bytes, const Sc
   const double steps = steps_then(inputs, next);
   double rows = 0;
   for (const std::uint32_t of_rank : next.rows) rows = std::max<double>(rows, of_rank);
-  const double agreement = agreement_bytes(inputs.config, n, next.keep_ratio, facts_about);
+  const double agreement = agreement_bytes(inputs.config, n, next.way.keep_ratio, facts_about);
   const double copied = rows / (1 + guests) * guests * row_bytes;
   return steps > 1 && agreement / steps + copied < agreement;
 }
@@ -123,11 +123,11 @@ bool wants(const Inputs& inputs, double guests, std::span<const double> memory, 
            const Schedule& next) {
   const bool on = memory[on_at] > 0;
   // All parameters after every step, for that costs next to nothing.
-  const bool sends_all = leaves_compression_to_when(inputs.config) && next.keep_ratio >= 1;
+  const bool sends_all = leaves_compression_to_when(inputs.config) && next.way.keep_ratio >= 1;
   if (guests <= 0 || sends_all) return false;
   // Few own steps are a sign that they drift. A budget may ask for many, and labels that have little in
   // common drift then, too (measured: bench/published c1-skew), as do features.
-  const bool drifts = !chosen_steps(inputs) || !next.apart || next.own_steps <= own_steps_then ||
+  const bool drifts = !chosen_steps(inputs) || next.steps() <= own_steps_then ||
                       memory[skew_at] > little_in_common || features;
   return (on || drifts) && saves_bytes(inputs, guests, memory[row_bytes_at], next);
 }

@@ -137,7 +137,7 @@ void average(double& place, double now, double weight) {
 /// What steps, rows and exchanges cost.
 void learn_costs(const Inputs& inputs, std::span<double> memory) {
   const auto n = static_cast<double>(inputs.table.size());
-  const double turns = inputs.entered.own_steps;
+  const double turns = inputs.entered.steps();
   const double bytes = sum_of(inputs, record_bytes) / n;
   const double exchange = sum_of(inputs, exchange_seconds) / n;
   double sent = 0;
@@ -155,9 +155,9 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
     average(memory[wait_at], lost * busy_share(inputs.table, seconds / turns), 0.2);
   }
   if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
-  if (inputs.entered.guests > 0) average(memory[copies_at], sum_of(inputs, copies_bytes) / n, 0.5);
+  if (inputs.entered.injected_per_row() > 0) average(memory[copies_at], sum_of(inputs, copies_bytes) / n, 0.5);
   const double seen = wire_bytes(sent, inputs.table.size());
-  const double left = seen + unseen_bytes(way_of(inputs.entered), inputs.table.size());
+  const double left = seen + unseen_bytes(inputs.entered.way, inputs.table.size());
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
 }
 
@@ -192,7 +192,7 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
       memory[step_seconds_at] > 0 ? std::max(0.0, finite(of_a_step / memory[step_seconds_at])) : 0;
   double spent = wire_bytes(sent, inputs.table.size());
   if (budget.is_hard())
-    spent += unseen_bytes(way_of(inputs.entered), inputs.table.size()) + standing_bytes_per_second * seconds;
+    spent += unseen_bytes(inputs.entered.way, inputs.table.size()) + standing_bytes_per_second * seconds;
   const double credit = budget.is_hard() ? hard_credit_seconds : balance_seconds;
   if (!budget.is_hard()) spent -= spend_ahead(inputs, may, spent, begins, memory);
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
@@ -208,7 +208,7 @@ void step_back(std::span<double> memory) {
 
 /// A device has come with a movement that it cannot contribute.
 bool has_exploded(const Inputs& inputs) {
-  return inputs.entered.apart && any_flag(inputs.table, flag_nonfinite);
+  return inputs.entered.local && any_flag(inputs.table, flag_nonfinite);
 }
 
 void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
@@ -238,7 +238,7 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   double loss_sum = 0;
   for (const Facts& f : inputs.table.facts) loss_sum += finite(f.loss_sum);
   Plateau(memory.subspan(plateau_at)).add(loss_sum, rows, memory[loss_noise_at]);
-  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)), inputs.entered.own_steps);
+  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)), inputs.entered.steps());
 }
 
 /// A movement that comes an agreement late does harm while the model changes fast: its loss still falls, or
@@ -270,7 +270,7 @@ void follow_streams(double least, double most, std::span<double> memory) {
 /// devices see copies of others' rows: what holds those together is that they agree.
 void rest(const Inputs& inputs, double most, std::span<double> memory) {
   const bool differ = CoherenceFilter(memory.subspan(alike_at)).below(streams_differ);
-  if (!Plateau(memory.subspan(plateau_at)).reached() || differ || inputs.entered.guests > 0) {
+  if (!Plateau(memory.subspan(plateau_at)).reached() || differ || inputs.entered.injected_per_row() > 0) {
     memory[rest_at] = 0;
     return;
   }
@@ -293,14 +293,14 @@ std::string words_of_streams(std::span<double> memory) {
 /// momentum. The change takes its momentum from everybody, so it is not made to and fro; nor while steps may
 /// have been made ahead of it.
 bool sums_gradients(const Inputs& inputs, std::span<const double> memory) {
-  const double enough = inputs.entered.apart ? streams_are_alike : streams_are_alike_again;
+  const double enough = inputs.entered.local ? streams_are_alike : streams_are_alike_again;
   return memory[steps_at] == 1 && memory[alike_at] < enough && inputs.config.momentum_adds_up &&
-         !inputs.entered.overlap;
+         !inputs.entered.overlaps();
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (inputs.table.size() < 2) {  // nobody to agree with
-    plan.next.apart = false;
+    plan.next.local.reset();
     return;
   }
   const Budget budget = *budget_of(setting(inputs.config, keys[0].name).text);
@@ -312,7 +312,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
     CoherenceFilter(memory.subspan(alike_at)).begin_anew();
   }
   pay(inputs, budget, begins, memory);
-  follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
+  follow_streams(inputs.entered.injected_per_row() > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
   rest(inputs, most, memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
   const Choice best = chooser.best();
@@ -328,12 +328,12 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const bool thin = sums && choice.keep < 1 && chooser.affords_mixture();
   const Chooser::Price price = thin ? chooser.price_of_mixture() : chooser.price_of(choice.keep);
   memory[expected_at] = finite(price.seconds - memory[wait_at]);
-  plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
   const bool worth_it = is_calm(memory) && chooser.time_of(choice.steps, price) > worth_overlapping;
   const std::string& wanted = setting(inputs.config, overlap_key.name).text;
   const bool overlap = choice.steps > 1 && wanted != overlap_never && (worth_it || wanted == overlap_always);
-  plan.next.overlap = overlap;
-  if (sums) plan.next.apart = false;
+  if (sums) plan.next.local.reset();
+  if (plan.next.local)
+    plan.next.local = LocalSteps{.steps = static_cast<std::uint32_t>(choice.steps), .overlap = overlap};
   if (leaves_compression_to_when(inputs.config) && choice.keep < 1)
     compress_with(inputs.config, thin ? Chooser::mixture() : compressor_for(choice.keep), choice.keep,
                   plan.next);

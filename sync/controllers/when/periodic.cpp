@@ -34,9 +34,10 @@ bool overlaps(const PolicyConfig& config) {
 }
 
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
-  plan.next.own_steps = static_cast<std::uint32_t>(setting(inputs.config, keys[0].name).number);
-  if (plan.next.own_steps > 1) plan.next.own_time = from_seconds(setting(inputs.config, keys[1].name).number);
-  plan.next.overlap = overlaps(inputs.config);
+  if (!plan.next.local) return;
+  plan.next.local->steps = static_cast<std::uint32_t>(setting(inputs.config, keys[0].name).number);
+  plan.next.local->time = from_seconds(setting(inputs.config, keys[1].name).number);
+  plan.next.local->overlap = overlaps(inputs.config);
 }
 
 }  // namespace

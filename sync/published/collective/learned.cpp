@@ -142,7 +142,7 @@ std::size_t next_of(const Inputs& inputs, std::span<double> memory, std::size_t 
 /// Of the round whose facts these are; nothing if none of these was used, or nothing was exchanged.
 double used_in(const Inputs& inputs, const RoundPlan& plan, std::string_view collective) {
   if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return 0;
-  const std::string_view used = plan.now.way.compressor.empty() ? inputs.entered.collective : collective;
+  const std::string_view used = plan.now.way ? collective : inputs.entered.way.collective;
   const AggregationEntry* how = collective_named(used);
   if (how == nullptr) return 0;
   const auto* const place = std::ranges::find(patterns, how->pattern);
@@ -151,10 +151,9 @@ double used_in(const Inputs& inputs, const RoundPlan& plan, std::string_view col
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (inputs.table.size() < 2) return;
-  const Way& way = plan.now.way;
-  const bool gated = !way.compressor.empty();
-  const std::string_view compressor = gated ? std::string_view(way.compressor) : plan.next.compressor;
-  const auto payload = static_cast<double>(gated ? way.payload_bytes : plan.next.payload_bytes);
+  const Way& way = plan.now.way ? *plan.now.way : plan.next.way;
+  const std::string_view compressor = way.compressor;
+  const auto payload = static_cast<double>(way.payload_bytes);
   KeptLimit limit(setting(inputs.config, kept_key.name).number, memory[kept_at]);
   limit.add(kept_ratio(inputs));
   if (!inputs.settling) learn(inputs, memory);

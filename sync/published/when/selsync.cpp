@@ -107,16 +107,15 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const bool follows = number(inputs, 4) > 0 && number(inputs, 0) > 0;
   if (memory[delta_at] == 0 || !follows) memory[delta_at] = number(inputs, 0);
   const double delta = memory[delta_at];
-  plan.next.own_steps = static_cast<std::uint32_t>(number(inputs, 3));
-  if (delta == 0) {  // what a call would cost is saved: all come after every step
-    plan.next.own_steps = 1;
-    plan.next.apart = false;
-  }
+  if (delta == 0) plan.next.local.reset();  // what a call would cost is saved: all come after every step
+  if (plan.next.local)
+    plan.next.local = LocalSteps{.steps = static_cast<std::uint32_t>(number(inputs, 3)),
+                                 .early = EarlyCall{delta, HalfLife(number(inputs, 1)).weight()}};
   const double steps = steps_of(inputs);
   memory[calls_at] = static_cast<double>(callers(inputs, delta));
   const double wanted =
       std::max(1.0, std::ceil(number(inputs, 2) * static_cast<double>(inputs.table.size())));
-  const bool complete = steps >= plan.next.own_steps || plan.now.mode != Mode::delta || !inputs.entered.apart;
+  const bool complete = steps >= plan.next.steps() || plan.now.mode != Mode::delta || !inputs.entered.local;
   if (steps > 0 && !complete && memory[calls_at] > 0 && memory[calls_at] < wanted) {
     plan.now.mode = Mode::hold;
     plan.why = std::to_string(std::lround(memory[calls_at])) + " devices call, " +
@@ -127,10 +126,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
                                      : std::string("nobody has called")) +
                " in " + std::to_string(std::lround(steps)) + " steps";
   }
-  if (delta > 0) {
-    plan.next.call_above = memory[delta_at];
-    plan.next.norm_weight = HalfLife(number(inputs, 1)).weight();
-  }
+  if (plan.next.local) plan.next.local->early->change = memory[delta_at];
   keep_finite(memory);
 }
 

@@ -5,7 +5,7 @@
 namespace rivulet::runtime {
 
 bool ReplayModels::own_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table) {
-  return entered.apart || sync::any_flag(table, sync::flag_own_steps);
+  return entered.local || sync::any_flag(table, sync::flag_own_steps);
 }
 
 ReplayModels::Kept ReplayModels::kept() const {

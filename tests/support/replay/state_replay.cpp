@@ -201,7 +201,7 @@ Found Replayer::compare_state(const RoundRecord& round) {
 
 Found Replayer::carry_out(const RoundRecord& round) {
   const auto& plan = group_->plan();
-  if (entered_.next.guests > 0)
+  if (entered_.next.injected_per_row() > 0)
     return Error{
         ErrorCode::bad_record,
         "a round of mode " + std::string(name_of(plan.now.mode)) +
@@ -301,7 +301,7 @@ Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const 
     return differs("correct of " + id, std::to_string(f.correct), std::to_string(own.correct()));
   if (auto prepared = model.prepare_delta(state_.now()); !prepared) return prepared.error();
   std::ranges::copy(model.contribution().host_bytes(), group_->contribution(rank).host_bytes().begin());
-  if (entered_.next.overlap && own.rows() > 0) state_.models().depart(id);
+  if (entered_.next.overlaps() && own.rows() > 0) state_.models().depart(id);
   return nothing_differs();
 }
 

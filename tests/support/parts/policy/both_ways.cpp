@@ -5,8 +5,8 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
-  plan.next.apart = (in.table.facts[0].step + 1) / 3 % 2 == 1;
-  plan.next.own_steps = plan.next.apart ? 2 : 1;
+  plan.next.local.reset();
+  if ((in.table.facts[0].step + 1) / 3 % 2 == 1) plan.next.local = LocalSteps{.steps = 2};
 }
 
 }  // namespace

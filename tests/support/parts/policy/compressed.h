@@ -17,9 +17,9 @@ inline void propose_compressed(const sync::policy::Inputs& in, sync::policy::Rou
   plan.next.wait = std::chrono::seconds(3);
   plan.why = "compressed";
   if (in.table.facts[0].step >= compressed_steps) return;
-  plan.next.compressor = compressor;
-  plan.next.payload_bytes = payload_bytes;
-  plan.next.keep_ratio = compressed_keep;
+  plan.next.way.compressor = compressor;
+  plan.next.way.payload_bytes = payload_bytes;
+  plan.next.way.keep_ratio = compressed_keep;
 }
 
 }  // namespace rivulet::testing

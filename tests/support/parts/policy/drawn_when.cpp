@@ -8,11 +8,12 @@ namespace {
 
 void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   Rng rng = testing::drawn_for(in, "when");
-  plan.next.apart = rng.below(2) == 0;
-  plan.next.own_steps = plan.next.apart ? 1 + static_cast<std::uint32_t>(rng.below(4)) : 1;
-  plan.next.overlap = plan.next.own_steps > 1 && rng.below(3) == 0;
-  plan.next.call_above = plan.next.apart && rng.below(2) == 0 ? 0.01 : 0;
-  plan.next.norm_weight = 0.2;
+  plan.next.local.reset();
+  if (rng.below(2) != 0) return;
+  LocalSteps& local = plan.next.local.emplace();
+  local.steps = 1 + static_cast<std::uint32_t>(rng.below(4));
+  local.overlap = local.steps > 1 && rng.below(3) == 0;
+  if (rng.below(2) == 0) local.early = EarlyCall{0.01, 0.2};
 }
 
 }  // namespace

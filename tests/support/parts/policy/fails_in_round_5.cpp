@@ -7,7 +7,7 @@ namespace {
 void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   plan.next.rows.assign(in.table.size(), 8);
   plan.next.wait = std::chrono::seconds(3);
-  if (in.round == 4) plan.next.collective = "fails_after_encode";
+  if (in.round == 4) plan.next.way.collective = "fails_after_encode";
   plan.why = "round 5 fails";
 }
 

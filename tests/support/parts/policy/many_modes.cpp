@@ -15,9 +15,9 @@ void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   const std::uint64_t step = in.table.facts[0].step;
   const std::uint64_t turn = step / 25 % 4;
   if (turn == 3 || step >= testing::dense_from) return;
-  plan.next.compressor = turn == 2 ? "coarse_topk" : "exact_topk";
-  plan.next.payload_bytes = turn == 2 ? 4 + 20 : 32;  // four entries
-  plan.next.keep_ratio = testing::compressed_keep;
+  plan.next.way.compressor = turn == 2 ? "coarse_topk" : "exact_topk";
+  plan.next.way.payload_bytes = turn == 2 ? 4 + 20 : 32;  // four entries
+  plan.next.way.keep_ratio = testing::compressed_keep;
 }
 
 }  // namespace

@@ -5,9 +5,8 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
-  plan.next.apart = in.round % 3 != 2;
-  plan.next.overlap = plan.next.apart;
-  plan.next.own_steps = plan.next.apart ? 4 : 1;
+  plan.next.local.reset();
+  if (in.round % 3 != 2) plan.next.local = LocalSteps{.steps = 4, .overlap = true};
 }
 
 }  // namespace

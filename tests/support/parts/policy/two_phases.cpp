@@ -7,7 +7,7 @@ namespace {
 void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   plan.next.rows.assign(in.table.size(), 8);
   plan.next.wait = std::chrono::seconds(3);
-  plan.next.collective = "two_phases";
+  plan.next.way.collective = "two_phases";
   plan.why = "two phases";
 }
 
