@@ -159,8 +159,8 @@ bool rarer_than(double once_in, double distance, double variance, double rows) {
   return rounds > once_in;
 }
 
-/// With a value that was not a reading: other rows lie close together, and away from the mean. So do rows of a
-/// switch that is not touched, if they are few.
+/// With a value that was not a reading: other rows lie close together, and away from the mean. So do rows of
+/// a switch that is not touched, if they are few.
 bool began_wrong(const Column& c, const Spread& round, double rows) {
   const double distance = round.mean - c.mean;
   if (c.rows <= 0 || c.rows >= young_rows || round.variance >= collapse * collapse * c.variance ||

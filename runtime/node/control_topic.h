@@ -11,8 +11,8 @@
 
 namespace rivulet::runtime {
 
-/// The control topic of a job as somebody reads it who is not a member: a command, or a device before it joins.
-/// Owner: one thread.
+/// The control topic of a job as somebody reads it who is not a member: a command, or a device before it
+/// joins. Owner: one thread.
 class ControlTopic {
  public:
   /// Waits some milliseconds for the broker: the owner of the thread decides how.

@@ -16,8 +16,8 @@ namespace rivulet::runtime {
 Status prepare_new_run(const Config& config, const std::string& folder, Logger& log,
                        const ControlTopic::Pause& pause);
 
-/// The same for a caller that has read the log. Where the run resumes, checkpoints of an earlier one are kept aside
-/// all the same: nobody would believe them. Errors: invalid_config, io.
+/// The same for a caller that has read the log. Where the run resumes, checkpoints of an earlier one are kept
+/// aside all the same: nobody would believe them. Errors: invalid_config, io.
 Status start_over(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
                   Logger& log, const FileOperations& files = system_files());
 

@@ -7,8 +7,8 @@
 namespace rivulet::runtime {
 
 /// How far the values of this device's features are from those of all devices, by what each brings to an
-/// agreement and what comes of it. What moves on all devices alike is not a distance. Owner: the train thread.
-/// Cost: a pass over the columns for each agreement.
+/// agreement and what comes of it. What moves on all devices alike is not a distance. Owner: the train
+/// thread. Cost: a pass over the columns for each agreement.
 class FeatureSkew {
  public:
   /// `own` was part of the sum `all`. `columns`: as the model sees them from here on; the first is a feature.

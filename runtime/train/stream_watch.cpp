@@ -136,8 +136,8 @@ double StreamWatch::itself(double error) const {
   return parts_.classification || error >= 1 ? error : error / (1 - error);
 }
 
-/// Nothing, if it is not a rise that matters. Many small ones together are: what was usual before the first of
-/// them stays the measure.
+/// Nothing, if it is not a rise that matters. Many small ones together are: what was usual before the first
+/// of them stays the measure.
 std::optional<double> StreamWatch::what_it_rose_from(const Adwin::Sides& rise) {
   const double usual = usual_error_ > 0 ? usual_error_ : rise.older;
   const bool matters = itself(rise.newer) >= (1 + least_rise) * itself(usual);

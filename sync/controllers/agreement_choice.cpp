@@ -171,7 +171,8 @@ double Chooser::loss_of(double steps, double keep, const Price& price) const {
 /// Nothing is known yet: little is sent on any link, and soon.
 Choice Chooser::first() const {
   const bool chooses = leaves_compression_to_when(inputs_.config);
-  return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.way.keep_ratio, 0, true};
+  return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.way.keep_ratio, 0,
+          true};
 }
 
 std::string Chooser::words_of(const Choice& choice, const Price& price, const Words& besides) const {

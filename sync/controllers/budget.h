@@ -4,8 +4,8 @@
 
 namespace rivulet::sync::policy {
 
-/// What a device may send in order to agree: a share of the bytes of its group's records, or a number of bytes a
-/// second.
+/// What a device may send in order to agree: a share of the bytes of its group's records, or a number of
+/// bytes a second.
 struct Budget {
   double of_stream = 0;         ///< 0: it is not of the stream
   double bytes_per_second = 0;  ///< 0: it is of the stream

@@ -13,8 +13,8 @@ namespace rivulet::sync::membership {
 
 namespace {
 
-/// The id that has been silent longest and is not a member makes room: pods with random names must not fill the
-/// fold.
+/// The id that has been silent longest and is not a member makes room: pods with random names must not fill
+/// the fold.
 void make_room(Fold& fold) {
   if (fold.devices.size() < devices_max) return;
   auto oldest = fold.devices.end();

@@ -64,7 +64,8 @@ Status LogMembership::check_conflict(TimePoint now) {
   return ok();
 }
 
-/// The first device to find that all must end leaves for it; that there are fewer now is not a reason to wait.
+/// The first device to find that all must end leaves for it; that there are fewer now is not a reason to
+/// wait.
 bool LogMembership::somebody_left_for(WhyNot cause) const {
   return std::any_of(fold_.devices.begin(), fold_.devices.end(),
                      [&](const auto& entry) { return entry.second.left_for == cause; });

@@ -22,10 +22,10 @@ struct Rejected {
 ///
 /// The configuration of the last view stands while one of the devices has it, and a device with another is
 /// rejected. If none has it and all share another, that one is taken. Places go to members of the last view
-/// that claim what they claimed in it, then to the device that wrote HELLO first; who claims a partition of an
-/// earlier one, or finds no place, is rejected. A newcomer without the state that was saved is rejected while
-/// it is the member's that is absent. Before the first view of a run nobody is rejected: there is nobody to
-/// side with.
+/// that claim what they claimed in it, then to the device that wrote HELLO first; who claims a partition of
+/// an earlier one, or finds no place, is rejected. A newcomer without the state that was saved is rejected
+/// while it is the member's that is absent. Before the first view of a run nobody is rejected: there is
+/// nobody to side with.
 struct NextView {
   Devices devices;
   std::vector<Rejected> rejected;  ///< sorted by id

@@ -102,8 +102,8 @@ struct Stop {
   std::int64_t pid = 0;
   bool operator==(const Stop&) const = default;
 };
-/// The fold of everything below `covers`, as text, with its hash: a device that has folded the same compares it,
-/// a device that reads a log whose beginning is gone starts from it.
+/// The fold of everything below `covers`, as text, with its hash: a device that has folded the same compares
+/// it, a device that reads a log whose beginning is gone starts from it.
 struct Snap {
   std::string device;
   std::int64_t session = -1;

@@ -13,8 +13,9 @@
 #include "core/time.h"
 
 /// Bytes of values, little-endian and without padding: numbers and enums as they are, durations as
-/// nanoseconds, texts and lists behind a count of 4 bytes, what may be missing behind a bool, structs field by field in the order of their list
-/// (core/fields.h). The same walk makes wire bytes and hashes. Pure; any thread.
+/// nanoseconds, texts and lists behind a count of 4 bytes, what may be missing behind a bool, structs field
+/// by field in the order of their list (core/fields.h). The same walk makes wire bytes and hashes. Pure; any
+/// thread.
 namespace rivulet::sync {
 
 static_assert(std::endian::native == std::endian::little, "big-endian hosts need a swap here");

@@ -88,12 +88,12 @@ constexpr void fields(Either<EarlyCall> auto& c, auto&& visit) {
 }
 
 /// Devices step on their own copies and exchange deltas, not gradients. Nothing is sent until a device has
-/// made `steps`, each at the latest Schedule::wait after the one before, made or not; Schedule::rows are those
-/// of one step.
+/// made `steps`, each at the latest Schedule::wait after the one before, made or not; Schedule::rows are
+/// those of one step.
 struct LocalSteps {
   std::uint32_t steps = 1;
-  Duration time{};    ///< ... or until this long after the last synchronization; 0 = no limit
-  Duration latest{};  ///< after the last synchronization: a device that has not come by then is late
+  Duration time{};       ///< ... or until this long after the last synchronization; 0 = no limit
+  Duration latest{};     ///< after the last synchronization: a device that has not come by then is late
   bool overlap = false;  ///< those of the next round begin while this one's synchronization is under way
   std::optional<EarlyCall> early;
   bool operator==(const LocalSteps&) const = default;
@@ -110,7 +110,7 @@ constexpr void fields(Either<LocalSteps> auto& l, auto&& visit) {
 /// Their owners train and announce them; the others compute on them besides.
 struct Injection {
   std::vector<std::uint32_t> rows;  ///< [N]
-  double per_row = 0;  ///< copies in a step, for each of its own rows: of those that came last
+  double per_row = 0;               ///< copies in a step, for each of its own rows: of those that came last
   bool operator==(const Injection&) const = default;
 };
 constexpr void fields(Either<Injection> auto& i, auto&& visit) {

@@ -13,8 +13,9 @@ inline sync::ViewSpec held_by(Node& node, std::vector<std::uint32_t> holders) {
   return view;
 }
 
-TEST_CASE_TEMPLATE_DEFINE("State exchange: a device that lacks the state has its very bytes before anybody goes on",
-                          Net, state_arrives) {
+TEST_CASE_TEMPLATE_DEFINE(
+    "State exchange: a device that lacks the state has its very bytes before anybody goes on", Net,
+    state_arrives) {
   for (const std::size_t size :
        {std::size_t{1}, std::size_t{1000}, std::size_t{1} << 20U, (std::size_t{5} << 20U) + 3}) {
     for (const std::vector<std::uint32_t>& holders :

@@ -124,7 +124,8 @@ TEST_CASE_TEMPLATE_DEFINE(
     // Idle for longer than the deadline, then a round trip on another lane, then the message itself.
     node.expect(node.wait(ahead, Net::deadline + Net::deadline / 2) == Progress::pending,
                 "nothing was sent yet");
-    node.expect(node.transport.healthy(), "an open receive is not a failure: " + node.transport.error().message);
+    node.expect(node.transport.healthy(),
+                "an open receive is not a failure: " + node.transport.error().message);
     std::array<std::byte, 8> word{};
     const Ticket ping = node.transport.receive(peer, Lane::phase, word);
     node.finish(node.transport.send(peer, Lane::phase, word), "ping");

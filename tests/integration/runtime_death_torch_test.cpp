@@ -69,7 +69,8 @@ void check_others_stop(DeviceGroup& group, int devices, int lost, TimePoint sinc
   CAPTURE(named);
   // Only who hangs breaks no connection: who has all of its messages waits for another, which waits for it.
   CHECK((loss == Loss::hangs ? named > 0 : named == devices - 1));
-  // A device that had all of the dead one's last payload finished the round; a part of it changed nobody's state.
+  // A device that had all of the dead one's last payload finished the round; a part of it changed nobody's
+  // state.
   CHECK(digests.rbegin()->first - digests.begin()->first <= 1);
   for (const auto& [step, same] : digests) CHECK(same.size() == 1);
 }

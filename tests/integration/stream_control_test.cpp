@@ -1,5 +1,5 @@
-// A control topic that has lost its head, on a real Apache Kafka: a device that comes later begins at a SNAP. And
-// what it costs to read one that has all.
+// A control topic that has lost its head, on a real Apache Kafka: a device that comes later begins at a SNAP.
+// And what it costs to read one that has all.
 #include <doctest/doctest.h>
 
 #include <unistd.h>

@@ -168,7 +168,8 @@ TEST_CASE("Faults: whatever happens to a group, nothing that was promised is bro
   if (all.counts()["views"] >= usual_views) check_kinds(all.counts());
   CHECK(all.counts()["commits"] > all.counts()["runs"]);
   CHECK(all.counts()["folds_compared"] > all.counts()["views"]);
-  CHECK(all.counts()["lost"] < lost_most(all.counts()["runs"]));  // what disks lost is not an excuse for the rest
+  CHECK(all.counts()["lost"] <
+        lost_most(all.counts()["runs"]));  // what disks lost is not an excuse for the rest
 }
 
 TEST_CASE("Faults: who has learned half as much as a group without faults, or twice, is found by its loss") {

@@ -30,8 +30,9 @@ LoadedConfig two_point(double delta) {
 }
 
 std::size_t compressed(const Outcome& out) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      out.rounds, [](const RecordedRound& round) { return round.plan.now.way.value_or(sync::policy::Way{}).compressor == "topk"; }));
+  return static_cast<std::size_t>(std::ranges::count_if(out.rounds, [](const RecordedRound& round) {
+    return round.plan.now.way.value_or(sync::policy::Way{}).compressor == "topk";
+  }));
 }
 
 }  // namespace

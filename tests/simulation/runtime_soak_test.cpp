@@ -34,7 +34,8 @@ class Counting final : public runtime::DecisionLog {
     ++seen_.modes[plan.now.mode];
     const bool exchanges = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
     if (exchanges)
-      ++(entered_.gated ? seen_.ways[plan.now.way.value().collective] : seen_.entered[entered_.way.collective]);
+      ++(entered_.gated ? seen_.ways[plan.now.way.value().collective]
+                        : seen_.entered[entered_.way.collective]);
     for (const auto& facts : table.facts) seen_.calls += (facts.flags & sync::flag_early) != 0 ? 1 : 0;
     for (const auto& section : table.sections) seen_.ahead += section.steps_ahead.empty() ? 0 : 1;
     entered_ = plan.next;

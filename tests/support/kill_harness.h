@@ -21,8 +21,9 @@ namespace rivulet::testing {
 struct KillOptions {
   int devices = 3;
   int rows_per_device = 1000;  ///< each device has a partition of its own
-  int bad_every = 50;  ///< every so-many-th record is not a row, for one of four reasons: dropped, never counted
-  int counters = 0;    ///< numbers of the model, at least one per row: what a payload is made of
+  int bad_every =
+      50;  ///< every so-many-th record is not a row, for one of four reasons: dropped, never counted
+  int counters = 0;  ///< numbers of the model, at least one per row: what a payload is made of
   int batch_max = 16;
   int buffer_rows = 64;
   bool copies = false;         ///< devices send each other copies of rows

@@ -25,32 +25,30 @@ constexpr std::int64_t device_number = -1;
 constexpr std::uint64_t jitter_most = 40;
 constexpr EventKind kinds[] = {
     {"kill", 4, {device_number, 20, 400, 0}},  // device, effects until then, ms until it is started again
-    {"power", 4, {device_number, 20, 400, 1 << 20}},  // the same, and a seed for what the disk keeps
-    {"stop", 2, {device_number, 400, 0, 0}},          // device, ms until it is started again
-    {"everybody", 1, {400, 1 << 20, 0, 0}},           // all lose power: ms, seed
-    {"cut", 14, {device_number, 0, 0, 0}},            // its connections break
-    {"block",
-     3,
-     {device_number, device_number, 800, 0}},         // nothing gets from one to the other for N ms
-    {"isolate", 3, {device_number, 800, 0, 0}},       // device, ms
-    {"mute", 5, {device_number, 600, 0, 0}},          // nobody gets its payloads for N ms
-    {"silent", 3, {1500, 0, 0, 0}},                   // no rows for N ms
-    {"slow", 2, {40, 400, 0, 0}},                     // ms of latency, for N ms
-    {"lose", 3, {device_number, 0, 0, 0}},            // its next record never arrives
-    {"repeat", 3, {device_number, 2000, 0, 0}},       // its next record arrives again N ms later
-    {"delay", 3, {device_number, 2000, 0, 0}},        // its next record arrives N ms late
-    {"away", 3, {device_number, 1500, 0, 0}},         // no broker for this device for N ms
-    {"full", 2, {device_number, 6, 0, 0}},            // N calls find the disk full
-    {"eio", 2, {device_number, 3, 0, 0}},             // N calls fail
-    {"unreadable", 2, {device_number, 1500, 0, 0}},   // its disk cannot be read for N ms
-    {"rot", 1, {device_number, 1 << 20, 0, 0}},       // a bit of its newest file turns: seed
-    {"wipe", 1, {device_number, 400, 0, 0}, true},    // a new disk, and ms until the device is started again
-    {"delete", 2, {device_number, 300, 0, 0}, true},  // retention: of its rows N records are kept
-    {"gap", 3, {0, 0, 0, 0}, true},                   // offsets of the log that hold nothing: a SNAP is due
-    {"behead", 3, {4, 0, 0, 0}, true},                // the log begins with N records and its last SNAP
-    {"halt", 1, {400, 1 << 20, 0, 0}, true},          // rivulet stop; ms until devices start again, a nonce
-    {"anew", 1, {400, 1 << 20, 0, 0}, true},          // the same, and then --new-run
-    {"saving", 3, {device_number, 8, 400, 1 << 20}},  // as power, but only calls on its disk count
+    {"power", 4, {device_number, 20, 400, 1 << 20}},       // the same, and a seed for what the disk keeps
+    {"stop", 2, {device_number, 400, 0, 0}},               // device, ms until it is started again
+    {"everybody", 1, {400, 1 << 20, 0, 0}},                // all lose power: ms, seed
+    {"cut", 14, {device_number, 0, 0, 0}},                 // its connections break
+    {"block", 3, {device_number, device_number, 800, 0}},  // nothing gets from one to the other for N ms
+    {"isolate", 3, {device_number, 800, 0, 0}},            // device, ms
+    {"mute", 5, {device_number, 600, 0, 0}},               // nobody gets its payloads for N ms
+    {"silent", 3, {1500, 0, 0, 0}},                        // no rows for N ms
+    {"slow", 2, {40, 400, 0, 0}},                          // ms of latency, for N ms
+    {"lose", 3, {device_number, 0, 0, 0}},                 // its next record never arrives
+    {"repeat", 3, {device_number, 2000, 0, 0}},            // its next record arrives again N ms later
+    {"delay", 3, {device_number, 2000, 0, 0}},             // its next record arrives N ms late
+    {"away", 3, {device_number, 1500, 0, 0}},              // no broker for this device for N ms
+    {"full", 2, {device_number, 6, 0, 0}},                 // N calls find the disk full
+    {"eio", 2, {device_number, 3, 0, 0}},                  // N calls fail
+    {"unreadable", 2, {device_number, 1500, 0, 0}},        // its disk cannot be read for N ms
+    {"rot", 1, {device_number, 1 << 20, 0, 0}},            // a bit of its newest file turns: seed
+    {"wipe", 1, {device_number, 400, 0, 0}, true},     // a new disk, and ms until the device is started again
+    {"delete", 2, {device_number, 300, 0, 0}, true},   // retention: of its rows N records are kept
+    {"gap", 3, {0, 0, 0, 0}, true},                    // offsets of the log that hold nothing: a SNAP is due
+    {"behead", 3, {4, 0, 0, 0}, true},                 // the log begins with N records and its last SNAP
+    {"halt", 1, {400, 1 << 20, 0, 0}, true},           // rivulet stop; ms until devices start again, a nonce
+    {"anew", 1, {400, 1 << 20, 0, 0}, true},           // the same, and then --new-run
+    {"saving", 3, {device_number, 8, 400, 1 << 20}},   // as power, but only calls on its disk count
     {"behind", 4, {device_number, 1500, 0, 0}, true},  // away, while a SNAP comes and all before it goes
 };
 

@@ -108,7 +108,8 @@ TEST_CASE("Decision files: over many files, and lives of the process, no line is
   CHECK(report.notes.empty());
 }
 
-TEST_CASE("Decision files: a device that is killed after the rename and before the new file has lost nothing") {
+TEST_CASE(
+    "Decision files: a device that is killed after the rename and before the new file has lost nothing") {
   Log log;
   log.write_views(12);
   const auto before = decision_files(log.path);

@@ -341,7 +341,8 @@ TEST_CASE("State file: an average with a number that is not finite is refused") 
 }
 
 TEST_CASE(
-    "State file: another job, and offsets of other topics, are named; a caller that does not care gets them") {
+    "State file: another job, and offsets of other topics, are named; a caller that does not care gets "
+    "them") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);

@@ -71,7 +71,8 @@ class LinkGroup {
     const auto n = static_cast<double>(world);
     double seconds = tree_seconds(link, world, 2 * halves / log2_of(n));
     if (entered.way.collective == "gather") seconds = gather_seconds(link, world, {halves, halves});
-    if (entered.way.collective == "shared_index") seconds = shared_ring_seconds(link, world, {halves, halves});
+    if (entered.way.collective == "shared_index")
+      seconds = shared_ring_seconds(link, world, {halves, halves});
     if (entered.way.collective == "ring") seconds = ring_seconds(link, world, 2 * halves);
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       Facts& f = table_.facts[rank];
@@ -308,7 +309,8 @@ TEST_CASE("Learned collective: what one pair is due for waits while something el
     group.begin();
     const auto way = [&](double gain) { return group.step(flat(gain)).now.way.value().collective; };
     for (int i = 0; i < rounds; ++i) way(0.95);
-    CHECK(group.step(flat(0.1)).now.way.value().compressor == "dense");  // what came before has been learned of
+    CHECK(group.step(flat(0.1)).now.way.value().compressor ==
+          "dense");  // what came before has been learned of
     const double* changes = nullptr;
     for (ControllerMemory& own : group.state.memory)
       if (own.name == "collective/learned") changes = &own.values.at(2);

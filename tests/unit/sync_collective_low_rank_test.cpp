@@ -114,7 +114,8 @@ TEST_CASE("Low rank: sends 2 (N - 1) / N slots") {
   }
 }
 
-TEST_CASE("Low rank: what is not a number makes the sum none, and the round after it is as if it had not been") {
+TEST_CASE(
+    "Low rank: what is not a number makes the sum none, and the round after it is as if it had not been") {
   auto group = low_rank(3);
   group.draw(0);
   group.mine[1][100] = std::nanf("");

@@ -217,7 +217,8 @@ class Group {
 };
 
 std::size_t senders(const Schedule& next) {
-  return static_cast<std::size_t>(std::ranges::count_if(next.injection.value_or(Injection{}).rows, [](auto rows) { return rows > 0; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(next.injection.value_or(Injection{}).rows, [](auto rows) { return rows > 0; }));
 }
 
 }  // namespace
@@ -230,9 +231,9 @@ TEST_CASE(
     for (Facts& f : group.table().facts) f.step = step;
     const Schedule next = group.next();
     CHECK(senders(next) == 5);
-    CHECK(next.injected_per_row() == 2.5);                              // alpha beta N
-    CHECK(next.rows == std::vector<std::uint32_t>(10, 6));  // 20 / (1 + 2.5), SelSync's equation 3
-    CHECK(std::ranges::max(next.injection.value().rows) == 30);    // half of the 6 rows of ten steps
+    CHECK(next.injected_per_row() == 2.5);                       // alpha beta N
+    CHECK(next.rows == std::vector<std::uint32_t>(10, 6));       // 20 / (1 + 2.5), SelSync's equation 3
+    CHECK(std::ranges::max(next.injection.value().rows) == 30);  // half of the 6 rows of ten steps
     drawn.push_back(next.injection->rows);
   }
   std::ranges::sort(drawn);

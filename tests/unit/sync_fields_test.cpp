@@ -85,8 +85,8 @@ void with_each_changed(const T& base, auto check) {
 
 TEST_CASE_TEMPLATE("Fields: each member is in its list, once and under a name of its own", T, PartitionId,
                    RowCursor, RowInterval, SkippedRange, Digest, Facts, FactsSection, policy::Decision,
-                   policy::Schedule, policy::Way, policy::LocalSteps,
-                   policy::EarlyCall, policy::Injection, policy::RoundPlan, policy::PolicyConfig, policy::PolicyState) {
+                   policy::Schedule, policy::Way, policy::LocalSteps, policy::EarlyCall, policy::Injection,
+                   policy::RoundPlan, policy::PolicyConfig, policy::PolicyState) {
   CHECK(listed<T>() == members<T>());
   CHECK(names<T>() == members<T>());
 }

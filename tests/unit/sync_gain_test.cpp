@@ -191,7 +191,8 @@ TEST_CASE("GraVAC: gains that agree make the candidate the low factor, speeds th
   Gated group("gravac", 2, 1'000'000);
   group.settings.set("compression.gravac.window", std::int64_t{30});
   std::vector<double> factors;
-  for (int i = 0; i < 200; ++i) factors.push_back(std::round(1 / group.step(flat(0.95)).now.way.value().keep_ratio));
+  for (int i = 0; i < 200; ++i)
+    factors.push_back(std::round(1 / group.step(flat(0.95)).now.way.value().keep_ratio));
   // 20 and 40 have been tried for a window each, and bring as many rows a second: 20 stays.
   CHECK(factors[20] == 20);
   CHECK(factors[50] == 40);

@@ -126,7 +126,8 @@ TEST_CASE("Membership: a group that has lost the state it saved does not start o
 }
 
 TEST_CASE(
-    "Membership: a new run is joined by a device that wants it or is empty; an old state is refused by name") {
+    "Membership: a new run is joined by a device that wants it or is empty; an old state is refused by "
+    "name") {
   Group g;
   g.form({"a", "b", "c"});
   REQUIRE(g.log.open()->append(encode(Stop{"n", "desk", 7}, "mnist").value()));

@@ -49,7 +49,8 @@ void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
     case Role::when:
       plan.now.mode = before.now.mode;
       plan.next.local = before.next.local;
-      plan.next.way.keep_ratio = before.next.way.keep_ratio;  // auto finds it; the policy of compression obeys
+      plan.next.way.keep_ratio =
+          before.next.way.keep_ratio;  // auto finds it; the policy of compression obeys
       return;
     case Role::batch:
       plan.now.mode = before.now.mode;
@@ -157,7 +158,7 @@ TEST_CASE("Rulings: a batch of another size begins the averages of the gates ane
     Gated group(policy, 2, 1'000'000);
     for (int i = 0; i < 30; ++i) group.step(flat(0.2));
     CHECK(group.step(flat(0.95)).now.way.value().compressor == "dense");  // one round says little
-    group.rows = 80;                                              // nor does a batch that is a little larger
+    group.rows = 80;  // nor does a batch that is a little larger
     CHECK(group.step(flat(0.95)).now.way.value().compressor == "dense");
     group.rows = 256;
     CHECK(group.step(flat(0.95)).now.way.value().compressor == "topk");

@@ -156,8 +156,8 @@ TEST_CASE("Early gather: whose rows are none sends nothing and is not waited for
     CHECK(r.early->poll() == Progress::done);
     CHECK(r.agreed == r.mine);
     CHECK(r.ranks[0]->counters().bytes_sent == payload_header_bytes + 16);
-    r.clock.advance_to(r.clock.now() +
-                       std::chrono::seconds(60));  // its receive stays posted, which is not a lack of progress
+    r.clock.advance_to(r.clock.now() + std::chrono::seconds(
+                                           60));  // its receive stays posted, which is not a lack of progress
     CHECK(r.ranks[0]->healthy());
   }
   SUBCASE("this device") {

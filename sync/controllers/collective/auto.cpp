@@ -7,7 +7,7 @@ namespace {
 // 2 (N - 1) / N.
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   plan.next.way.collective = cheapest_collective(inputs.table.size(), plan.next.way.compressor,
-                                             static_cast<double>(plan.next.way.payload_bytes));
+                                                 static_cast<double>(plan.next.way.payload_bytes));
 }
 
 }  // namespace

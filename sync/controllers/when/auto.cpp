@@ -155,7 +155,8 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
     average(memory[wait_at], lost * busy_share(inputs.table, seconds / turns), 0.2);
   }
   if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
-  if (inputs.entered.injected_per_row() > 0) average(memory[copies_at], sum_of(inputs, copies_bytes) / n, 0.5);
+  if (inputs.entered.injected_per_row() > 0)
+    average(memory[copies_at], sum_of(inputs, copies_bytes) / n, 0.5);
   const double seen = wire_bytes(sent, inputs.table.size());
   const double left = seen + unseen_bytes(inputs.entered.way, inputs.table.size());
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);

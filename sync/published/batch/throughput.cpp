@@ -12,9 +12,9 @@ namespace {
 // Dynamic batching (Tyagi and Sharma, ACSOS 2020; OmniLearn, TPDS 2025): iteration times become equal, the
 // rows of a step stay the same.
 //
-//   at first, and for devices that join: b_k = K b0 X_k / sum X, with X_k as the device is said to be (open loop)
-//   mu_k = mean compute time of device k since the last change;  b_k' = b_k mean(mu) / mu_k
-//   applied if that changes any b_k by more than the dead band; then all begin to measure again
+//   at first, and for devices that join: b_k = K b0 X_k / sum X, with X_k as the device is said to be (open
+//   loop) mu_k = mean compute time of device k since the last change;  b_k' = b_k mean(mu) / mu_k applied if
+//   that changes any b_k by more than the dead band; then all begin to measure again
 //
 // Published: the sum is brought back to B by taking the same from everybody, which hurts the proportions.
 // Here by scaling, so that devices without fixed costs are balanced after one change.

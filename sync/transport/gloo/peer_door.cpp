@@ -126,8 +126,8 @@ bool PeerDoor::may_enter(int fd) {
   return silent && silent_++ < silent_most + announced_;
 }
 
-/// No descriptor is left to accept with. A waiting connection would wake the thread for ever, so one is made free,
-/// and all are closed that wait: members too, who will be back with the next view.
+/// No descriptor is left to accept with. A waiting connection would wake the thread for ever, so one is made
+/// free, and all are closed that wait: members too, who will be back with the next view.
 void PeerDoor::turn_all_away() {
   if (reserve_ >= 0) ::close(std::exchange(reserve_, -1));
   for (int i = 0; i < backlog; ++i) {
