@@ -15,6 +15,8 @@ std::string_view name_of(DropReason reason) noexcept {
     case DropReason::nonfinite_batch: return "nonfinite_batch";
     case DropReason::truncated: return "truncated";
     case DropReason::filtered: return "filtered";
+    case DropReason::context: return "context";
+    case DropReason::expired: return "expired";
   }
   return "unknown";
 }

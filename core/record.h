@@ -69,8 +69,14 @@ enum class DropReason : std::uint8_t {
   nonfinite_batch,  ///< finite rows gave a non-finite loss or gradient (train.on_nonfinite)
   truncated,        ///< more came than were trained (source.retention); not decoded: a record counts as one
   filtered,         ///< of another kind than decode.<format>.where chooses: nobody's fault
+  context,          ///< a record that only later rows needed, such as the first ones of a window: no fault
+  expired,          ///< what completes the row, such as a late label, did not come in time
 };
-inline constexpr std::size_t drop_reasons = 11;
+inline constexpr std::size_t drop_reasons = 13;
+/// It says nothing about the stream or the configuration.
+constexpr bool is_harmless(DropReason reason) noexcept {
+  return reason == DropReason::filtered || reason == DropReason::context;
+}
 /// Stable lower-case name, used as the metric label `reason`.
 std::string_view name_of(DropReason reason) noexcept;
 using DropCounts = std::array<std::uint64_t, drop_reasons>;

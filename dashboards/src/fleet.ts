@@ -110,7 +110,7 @@ const wrong: Row = {
       title: 'Rows dropped per second, by device',
       description: 'Rows that never reached the model, for any reason but that they are of another kind; the dashboard Node has the reasons.',
       unit: units.CountsPerSecond,
-      queries: [[sumBy('instance', rate('rows_dropped_total', 'reason!="filtered"')), '{{instance}}']],
+      queries: [[sumBy('instance', rate('rows_dropped_total', 'reason!~"filtered|context"')), '{{instance}}']],
     }),
     lines({
       leadsToNode: true,

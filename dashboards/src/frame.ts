@@ -59,7 +59,7 @@ function mark(name: string, colour: string, title: string, expr: string): dashbo
 const annotations = [
   mark('Views', 'blue', 'New view on {{instance}}', `changes(${rivulet('collective_view')}[1m])`),
   mark('Restarts', 'orange', '{{instance}} was started', `(${ofProcess('start_time_seconds')}) * 1000`).useValueForTime(true),
-  mark('Refused rows', 'red', '{{instance}} refused rows: {{reason}}', increase('rows_dropped_total', 'reason!="filtered"')),
+  mark('Refused rows', 'red', '{{instance}} refused rows: {{reason}}', increase('rows_dropped_total', 'reason!~"filtered|context"')),
   mark(
     'Refused control records',
     'purple',

@@ -337,7 +337,8 @@ const wrong: Row = {
       width: 16,
       description: `Rows that never reached the model. malformed, missing_field, wrong_shape, wrong_type: the format
         is not what the configuration says; nonfinite_batch: the model has diverged; truncated: more came than were
-        trained (source.retention); filtered: of another kind than decode.*.where chooses, which is not a fault.`,
+        trained (source.retention); expired: a label did not come in time; filtered (of
+        another kind than decode.*.where chooses) and context (of use to other rows only) are not faults.`,
       unit: units.CountsPerSecond,
       queries: [[sumBy('reason', rate('rows_dropped_total')), '{{reason}}']],
     }),

@@ -279,7 +279,7 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
   open_.newest_amendable = false;
   open_.row += step.rows;
   count_dropped(step.reason, step.rows);
-  if (step.reason == DropReason::filtered) return;
+  if (is_harmless(step.reason)) return;
   metrics_.decoded_dropped.add(1);
   const std::string where = text_of(record.partition, config_.topics) + ", offset " +
                             std::to_string(record.offset) + ": " + printable(parts_.decoder.detail());

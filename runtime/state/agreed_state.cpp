@@ -21,14 +21,7 @@ void add_progress(Hasher& hasher, const PartitionProgress& progress) {
   hasher.add_value(progress.trained);
   hasher.add_value(progress.shared);
   hasher.add_value(progress.holes);
-  // Reasons that came later only where there are rows: a state of before has the digest that it had.
-  constexpr std::size_t first_reasons = 9;
-  for (std::size_t reason = 0; reason < drop_reasons; ++reason) {
-    const std::uint64_t rows = progress.dropped[reason];
-    if (reason >= first_reasons && rows == 0) continue;
-    if (reason >= first_reasons) hasher.add_value(static_cast<std::uint64_t>(reason));
-    hasher.add_value(rows);
-  }
+  for (const std::uint64_t rows : progress.dropped) hasher.add_value(rows);
   for (const SkippedRange& run : progress.runs) {
     add_cursor(hasher, run.from);
     add_cursor(hasher, run.to);

@@ -73,6 +73,24 @@ TEST_CASE("Ledger: a partition of only dropped rows is announced without a row")
   CHECK(a.runs == std::vector<SkippedRange>{{p0, {0, 0}, {100, 0}, 100, malformed}});
 }
 
+TEST_CASE("Ledger: the first records of a window and rows whose label never came are passed in their order") {
+  constexpr auto context = static_cast<std::uint32_t>(DropReason::context);
+  constexpr auto expired = static_cast<std::uint32_t>(DropReason::expired);
+  Ledger ledger;
+  ledger.began(p0, {10, 0});
+  ledger.passed({p0, {10, 0}, {13, 0}, 3, context});  // of a window of four records
+  ledger.passed({p0, {14, 0}, {15, 0}, 1, expired});
+  const Account a = account(ledger, {row(p0, 13), row(p0, 15)});
+  CHECK(a.intervals == std::vector{RowInterval{p0, {10, 0}, {16, 0}, 2, 4, 0, 0}});
+  CHECK(a.runs == std::vector<SkippedRange>{{p0, {10, 0}, {13, 0}, 3, context},
+                                            {p0, {14, 0}, {15, 0}, 1, expired}});
+  // One that is still open holds back what lies behind it: that is no row to announce.
+  Ledger open;
+  open.began(p0, {0, 0});
+  CHECK(account(open, {row(p0, 0)}).intervals.front().next == RowCursor{1, 0});
+  CHECK_FALSE(open.account(std::vector{row(p0, 0), row(p0, 2)}, {}, 0));
+}
+
 TEST_CASE("Ledger: what was announced and failed is announced again; what was settled is not") {
   Ledger ledger;
   ledger.began(p0, {0, 0});

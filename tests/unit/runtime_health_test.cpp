@@ -173,16 +173,18 @@ TEST_CASE("Health: a few bad rows among good ones, or the last ones of a stream 
   CHECK(it.ready());
 }
 
-TEST_CASE("Health: rows of another kind are no bad ones, and do not hide bad ones") {
+TEST_CASE("Health: rows of another kind and context are no bad ones, and do not hide bad ones") {
   Patient it;
   it.wait(2min, [&] {
     it.status.records_consumed += 20;
-    it.drop(DropReason::filtered, 20);
+    it.drop(DropReason::filtered, 10);
+    it.drop(DropReason::context, 10);
   });
   CHECK(it.ready());
   it.wait(35s, [&] {
     it.status.records_consumed += 21;
-    it.drop(DropReason::filtered, 20);
+    it.drop(DropReason::filtered, 10);
+    it.drop(DropReason::context, 10);
     it.drop(DropReason::malformed, 1);
   });
   CHECK(it.holding() == "rows_refused");

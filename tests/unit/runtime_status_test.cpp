@@ -101,7 +101,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
     {"class":"fault","rows":10,"predicted":16,"right":8,"recall":0.8,"precision":0.5}],"mean_absolute_error":null,"r2":null},
     "records_consumed":90,"bytes_consumed":70650,
     "rows_consumed":89,"rows_waiting":9,"rows_trained":80,"rows_dropped":{"tombstone":0,"oversize":0,"malformed":1,
-    "missing_field":0,"wrong_shape":0,"wrong_type":0,"nonfinite_value":0,"bad_label":0,"nonfinite_batch":0,"truncated":0,"filtered":0},
+    "missing_field":0,"wrong_shape":0,"wrong_type":0,"nonfinite_value":0,"bad_label":0,"nonfinite_batch":0,"truncated":0,"filtered":0,"context":0,"expired":0},
     "stream_rate":812.5,"lag_records":12,"source_trouble":"no broker of k:1 can be reached","control_trouble":"gone",
     "partitions":[{"topic":"a","partition":3,"state":"reading","next_offset":7,"low_watermark":null,"high_watermark":9,
     "skipped":0,"reason":null},{"topic":"b","partition":0,"state":"stopped","next_offset":5,"low_watermark":8,

@@ -14,7 +14,6 @@ constexpr Duration judge_every = std::chrono::milliseconds(500);
 constexpr double out_of_range = 10;
 
 constexpr auto lost_reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
-constexpr auto unwanted_reason = static_cast<std::size_t>(DropReason::filtered);
 
 Duration since(std::int64_t beat_ns, TimePoint now) {
   if (beat_ns == 0) return Duration(0);
@@ -98,7 +97,9 @@ void HealthWatch::look_at_rows(VitalSigns& signs, TimePoint now) {
   Reasons lost{};
   lost.at(lost_reason) = std::exchange(dropped.at(lost_reason), 0);
   // Rows that nobody wants are neither good nor bad, but their records held some.
-  const std::uint64_t unwanted = std::exchange(dropped.at(unwanted_reason), 0);
+  std::uint64_t unwanted = 0;
+  for (std::size_t i = 0; i < drop_reasons; ++i)
+    if (is_harmless(static_cast<DropReason>(i))) unwanted += std::exchange(dropped.at(i), 0);
   signs.refused = refused_.look(consumed, dropped, now);
   signs.lost = lost_.look(status_.rows_trained.load(), lost, now);
   // Of records that wait for room nobody knows what they hold: rows that wait are good ones, too.
