@@ -16,7 +16,7 @@
 /// One JSON object per line, the last member of each is its checksum. Pure.
 namespace rivulet::runtime {
 
-inline constexpr std::uint64_t decision_log_version = 9;
+inline constexpr std::uint64_t decision_log_version = 10;
 /// No longer line is read. A table of 1 000 devices takes 0.6 MB.
 inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 

@@ -17,7 +17,7 @@ namespace rivulet::sync {
 inline constexpr std::size_t facts_head_bytes = 216;
 inline constexpr std::uint32_t facts_version = 8;
 inline constexpr std::size_t facts_measurements_max = 512;
-inline constexpr std::size_t facts_section_max_bytes = std::size_t{160} * 1024;
+inline constexpr std::size_t facts_section_max_bytes = std::size_t{176} * 1024;
 /// In FactsSection::step_rows, so that they fit beside what partitions take.
 inline constexpr std::size_t facts_step_rows_max = 8192;
 /// Of one device: with them all in one round, and of each a run of every kind, the section is not full.
