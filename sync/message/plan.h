@@ -90,15 +90,15 @@ constexpr void fields(Either<EarlyCall> auto& c, auto&& visit) {
 /// Devices step on their own copies and exchange deltas, not gradients. Nothing is sent until a device has
 /// made `steps`, each at the latest Schedule::wait after the one before, made or not; Schedule::rows are
 /// those of one step.
-struct LocalSteps {
+struct LocalSchedule {
   std::uint32_t steps = 1;
   Duration time{};       ///< ... or until this long after the last synchronization; 0 = no limit
   Duration latest{};     ///< after the last synchronization: a device that has not come by then is late
   bool overlap = false;  ///< those of the next round begin while this one's synchronization is under way
   std::optional<EarlyCall> early;
-  bool operator==(const LocalSteps&) const = default;
+  bool operator==(const LocalSchedule&) const = default;
 };
-constexpr void fields(Either<LocalSteps> auto& l, auto&& visit) {
+constexpr void fields(Either<LocalSchedule> auto& l, auto&& visit) {
   visit("steps", l.steps);
   visit("time_ns", l.time);
   visit("latest_ns", l.latest);
@@ -129,7 +129,7 @@ struct Schedule {
   /// will most likely be. So nothing leaves before its plan is known.
   bool gated = false;
   bool freeze = false;              ///< slow loops stay where they are (profiling)
-  std::optional<LocalSteps> local;  ///< none: the group steps with the mean gradient of one batch each
+  std::optional<LocalSchedule> local;  ///< none: the group steps with the mean gradient of one batch each
   std::optional<Injection> injection;
   bool operator==(const Schedule&) const = default;
 

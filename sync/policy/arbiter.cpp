@@ -32,7 +32,7 @@ Mode default_mode(const FactsTable& table) {
 
 /// When everybody has come who is not late: own steps take what they wait and what the slowest computes, or
 /// long enough where nobody knows that yet.
-Duration latest_of(const FactsTable& table, Duration wait, const LocalSteps& local) {
+Duration latest_of(const FactsTable& table, Duration wait, const LocalSchedule& local) {
   constexpr double unknown_step = 5;
   constexpr double longest_step = 3600;
   double slowest = 0;

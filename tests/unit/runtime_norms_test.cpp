@@ -8,7 +8,7 @@ using namespace rivulet::runtime;
 namespace {
 
 const rivulet::sync::policy::Schedule above_a_third{
-    .local = rivulet::sync::policy::LocalSteps{.early = rivulet::sync::policy::EarlyCall{0.3}}};
+    .local = rivulet::sync::policy::LocalSchedule{.early = rivulet::sync::policy::EarlyCall{0.3}}};
 
 /// After 30 steps of 16 rows whose gradients have this squared norm, and an agreement.
 NormWatch used_to(double norm2) {
@@ -24,7 +24,7 @@ TEST_CASE("Norms: a device calls when its gradients change, the first time, and 
   NormWatch norms;
   norms.add(10, 0.16, 16);
   CHECK(norms.calls(above_a_third));
-  CHECK_FALSE(norms.calls({.local = rivulet::sync::policy::LocalSteps{}}));
+  CHECK_FALSE(norms.calls({.local = rivulet::sync::policy::LocalSchedule{}}));
   norms.agreed();
   norms.add(11, 0.16, 16);
   CHECK(norms.change() == doctest::Approx(0.016));

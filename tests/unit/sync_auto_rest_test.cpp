@@ -149,7 +149,7 @@ TEST_CASE("Auto: streams that differ are agreed on after each step, also where t
   Group group(world);
   learn(group);
   for (int i = 0; i < 400; ++i) {
-    group.state().last.next.local = LocalSteps{.steps = 2};  // single steps make no pairs in this world
+    group.state().last.next.local = LocalSchedule{.steps = 2};  // single steps make no pairs in this world
     REQUIRE(group.agree().next.steps() == 1);
   }
   CHECK(contains(group.state().last.why, "streams differ"));

@@ -240,10 +240,10 @@ TEST_CASE(
   CHECK(contains(apart.why, "streams differ"));
   // Single steps make no pairs in this world; the next thing that is heard of the streams is good.
   group.world().in_common = 1;
-  group.state().last.next.local = LocalSteps{.steps = 2};
+  group.state().last.next.local = LocalSchedule{.steps = 2};
   group.agree();
   for (int i = 0; i < 40; ++i) {
-    if (group.state().last.next.steps() == 1) group.state().last.next.local = LocalSteps{.steps = 2};
+    if (group.state().last.next.steps() == 1) group.state().last.next.local = LocalSchedule{.steps = 2};
     group.agree();
   }
   CHECK(group.state().last.next.steps() > 2);

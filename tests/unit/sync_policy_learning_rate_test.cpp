@@ -37,7 +37,7 @@ class Group {
     const auto all = controllers_of(config_, builtin_controllers()).value();
     if (state_.memory.empty()) state_ = first_state(testing::members(2), config_, all);
     state_.last.next.local.reset();
-    if (own > 0) state_.last.next.local = LocalSteps{.steps = own};
+    if (own > 0) state_.last.next.local = LocalSchedule{.steps = own};
     FactsTable table;
     table.facts.resize(2);
     table.sections.resize(2);

@@ -339,7 +339,7 @@ bool sends_copies(double in_common, std::uint32_t own_steps, float feature_skew 
   for (int round = 0; round < rounds; ++round) {
     plan = {};
     plan.now.mode = Mode::delta;
-    plan.next.local = LocalSteps{.steps = own_steps};
+    plan.next.local = LocalSchedule{.steps = own_steps};
     plan.next.way.keep_ratio = 0.02;
     plan.next.rows.assign(10, 5);
     const Schedule entered = plan.next;

@@ -227,7 +227,7 @@ TEST_CASE("Speculation: a weight is guessed from what was asked of the others") 
 
 TEST_CASE("Speculation: apart, the others are thought to have made as many steps") {
   policy::Schedule apart;
-  apart.local = policy::LocalSteps{.steps = 10};
+  apart.local = policy::LocalSchedule{.steps = 10};
   apart.rows = {20, 30, 0};
   CHECK(guess_weight(apart, 0, 80) == doctest::Approx(80.0 / (80 + 4 * 30)));
   // Of a stream too slow to be asked for rows: as many as the others were asked for.

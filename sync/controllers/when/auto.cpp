@@ -334,7 +334,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const bool overlap = choice.steps > 1 && wanted != overlap_never && (worth_it || wanted == overlap_always);
   if (sums) plan.next.local.reset();
   if (plan.next.local)
-    plan.next.local = LocalSteps{.steps = static_cast<std::uint32_t>(choice.steps), .overlap = overlap};
+    plan.next.local = LocalSchedule{.steps = static_cast<std::uint32_t>(choice.steps), .overlap = overlap};
   if (leaves_compression_to_when(inputs.config) && choice.keep < 1)
     compress_with(inputs.config, thin ? Chooser::mixture() : compressor_for(choice.keep), choice.keep,
                   plan.next);

@@ -6,7 +6,7 @@ namespace {
 
 void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   plan.next.local.reset();
-  if ((in.table.facts[0].step + 1) / 3 % 2 == 1) plan.next.local = LocalSteps{.steps = 2};
+  if ((in.table.facts[0].step + 1) / 3 % 2 == 1) plan.next.local = LocalSchedule{.steps = 2};
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace {
 
 void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   plan.next.local.reset();
-  if (in.round % 3 != 2) plan.next.local = LocalSteps{.steps = 4, .overlap = true};
+  if (in.round % 3 != 2) plan.next.local = LocalSchedule{.steps = 4, .overlap = true};
 }
 
 }  // namespace
