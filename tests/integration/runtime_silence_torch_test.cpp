@@ -30,16 +30,30 @@ Rows trained_by(const DeviceGroup& group) {
   return rows;
 }
 
-/// Rows/s of every device over `span`.
+/// Rows/s of every device over `span`. Rows count when the group has agreed, many at once: the rate is that
+/// from the first such moment to the last.
 Rows speed(const DeviceGroup& group, Duration span) {
+  struct Seen {
+    double rows = 0;
+    TimePoint at{};
+  };
   const RealClock clock;
-  const auto since = clock.now();
-  const Rows before = trained_by(group);
-  std::this_thread::sleep_for(span);
-  Rows rows = trained_by(group);
-  const double seconds = to_seconds(clock.now() - since);
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = (rows[i] - before[i]) / seconds;
-  return rows;
+  std::array<Seen, devices> first, last;
+  const TimePoint until = clock.now() + span;
+  for (Rows before = trained_by(group); clock.now() < until; std::this_thread::sleep_for(50ms)) {
+    const Rows rows = trained_by(group);
+    for (std::size_t i = 0; i < devices; ++i) {
+      if (rows[i] == before[i]) continue;
+      last[i] = {rows[i], clock.now()};
+      if (first[i].at == TimePoint{}) first[i] = last[i];
+    }
+    before = rows;
+  }
+  Rows speeds{};
+  for (std::size_t i = 0; i < devices; ++i)
+    if (last[i].at > first[i].at)
+      speeds[i] = (last[i].rows - first[i].rows) / to_seconds(last[i].at - first[i].at);
+  return speeds;
 }
 
 /// Waits until the silent device's stream has brought nothing for `span`.
