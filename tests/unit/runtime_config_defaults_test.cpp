@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/rng.h"
+#include "devices/trainer.h"
 #include "runtime/config/config.h"
 #include "runtime/node/node_config.h"
 #include "sync/membership/records.h"
@@ -121,8 +122,20 @@ TEST_CASE("Config: the template loads without a problem, names every key that wo
 TEST_CASE("Config: the template is the seed that the search for breaking configurations keeps") {
   std::ifstream file(source_path("tests/fuzz/corpus/config/seed-00"));
   const std::string kept{std::istreambuf_iterator<char>(file), {}};
-  const bool same = kept == config_template();
-  CHECK_MESSAGE(same, "write the seeds again: scripts/fuzz names the command");
+  const auto has_model = [](std::string_view name) {
+    return std::ranges::count(devices::builtin_models(), name, &devices::ModelEntry::name) > 0;
+  };
+  if (std::ranges::all_of(devices::models_of_torch(), has_model)) {
+    const bool same = kept == config_template();
+    CHECK_MESSAGE(same, "write the seeds again: scripts/fuzz names the command");
+    return;
+  }
+  // A build without LibTorch lacks some models, and their keys.
+  std::istringstream lines(config_template());
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK((kept.find(line + "\n") != std::string::npos || line.starts_with("name = ")));
+  }
 }
 
 TEST_CASE("Config: a dry run makes the plans of the devices beside it") {
