@@ -291,7 +291,7 @@ TEST_CASE("Injection: streams that become alike stop it, well below where it beg
   group.bring(false);
   int rounds = 0;
   double before = 1;
-  for (; rounds < 200 && !group.next().copies.empty(); ++rounds) before = group.remembered(0);
+  for (; rounds < 200 && group.next().injection; ++rounds) before = group.remembered(0);
   CHECK(rounds >= 5);
   CHECK(rounds < 100);
   CHECK(before > 0.28);

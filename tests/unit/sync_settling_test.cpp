@@ -228,7 +228,7 @@ TEST_CASE(
     CHECK(entry->slow.half_life(group.config) > 0);
     Rng rng(5);
     std::vector<double> memory(entry->memory + 3 * entry->memory_per_rank);
-    Schedule entered{.rows = {10, 40, 70}, .collective = "gather", .gated = true};
+    Schedule entered{.rows = {10, 40, 70}, .way = {.collective = "gather"}, .gated = true};
     double asked = 0;
     const auto round = [&](bool settling, double level) {
       FactsTable table;

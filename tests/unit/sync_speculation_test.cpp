@@ -27,7 +27,7 @@ Round round_of(std::uint32_t a, std::uint32_t b, Mode mode = Mode::gradients) {
   return {std::move(table), std::move(state), nullptr};
 }
 
-const policy::Schedule dense{.payload_bytes = 16};
+const policy::Schedule dense{.way = {.payload_bytes = 16}};
 
 bool see(Speculation& speculation, const Round& round, const policy::Schedule& schedule = dense) {
   return speculation.see(round, schedule, false);
@@ -55,7 +55,7 @@ TEST_CASE("Speculation: never where it is not possible") {
 
 TEST_CASE("Speculation: never with a long payload") {
   for (const std::uint64_t over : {0U, 1U}) {
-    const policy::Schedule schedule{.payload_bytes = Speculation::payload_bytes_max + over};
+    const policy::Schedule schedule{.way = {.payload_bytes = Speculation::payload_bytes_max + over}};
     CHECK(after(100, schedule).speculates(schedule) == (over == 0));
   }
 }
@@ -80,10 +80,10 @@ TEST_CASE("Speculation: never where the schedule is of another exchange") {
   const Speculation speculation = after(20);
   CHECK(speculation.speculates(dense));
   policy::Schedule other = dense;
-  other.compressor = "nonzero";
+  other.way.compressor = "nonzero";
   CHECK_FALSE(speculation.speculates(other));
   other = dense;
-  other.payload_bytes = 15;
+  other.way.payload_bytes = 15;
   CHECK_FALSE(speculation.speculates(other));
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("Speculation: a round that flushes is not foreseen, and another compre
   CHECK_FALSE(speculation.see(round_of(64, 64), dense, true));
   CHECK_FALSE(speculation.speculates(dense));
   policy::Schedule sparse = dense;
-  sparse.compressor = "sparse";
+  sparse.way.compressor = "sparse";
   speculation = after(20);
   for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) {
     CHECK_FALSE(speculation.speculates(sparse));

@@ -25,8 +25,8 @@ void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   plan.next.gated = rng.below(2) == 0;
   plan.now.way = drawn_way(in, rng);
   const Way next = drawn_way(in, rng);
-  compress_with(in.config, next.way.compressor, next.way.keep_ratio, plan.next);
-  plan.next.way.collective = next.way.collective;
+  compress_with(in.config, next.compressor, next.keep_ratio, plan.next);
+  plan.next.way.collective = next.collective;
 }
 
 }  // namespace
