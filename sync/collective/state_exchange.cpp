@@ -103,16 +103,9 @@ struct StateExchange::State {
     return {ErrorCode::protocol, "the state from " + rank_name(view, my_donor()) + " " + why};
   }
   Progress poll_pending() {
-    Progress all = Progress::done;
-    for (const Ticket t : pending) {
-      const Progress p = transport.poll(t);
-      if (p == Progress::failed) return fail(transport.error());
-      if (p == Progress::pending) all = Progress::pending;
-    }
-    if (stage != Stage::settling) return all;
-    const Progress met = settled->poll();
-    if (met == Progress::failed) return fail(transport.error());
-    return met == Progress::pending ? met : all;
+    Progress p = finish_all(transport, pending);
+    if (p == Progress::done && stage == Stage::settling) p = settled->poll();
+    return p == Progress::failed ? fail(transport.error()) : p;
   }
   Progress read_header();
   Progress check_body();

@@ -36,13 +36,7 @@ void Barrier::enter() {
 }
 
 Progress Barrier::poll() {
-  Progress all = Progress::done;
-  for (const Ticket t : pending_) {
-    const Progress p = transport_.poll(t);
-    if (p == Progress::failed) return p;
-    if (p == Progress::pending) all = p;
-  }
-  return all;
+  return finish_all(transport_, pending_);
 }
 
 }  // namespace rivulet::sync
