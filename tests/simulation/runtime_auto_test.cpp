@@ -67,7 +67,7 @@ TEST_CASE("Auto: a slow link makes devices step apart for longer, and all agree 
   }
   const auto& quick = fast.rounds.back().plan.next;
   const auto& patient = slow.rounds.back().plan.next;
-  CHECK(patient.own_steps > quick.own_steps);
+  CHECK(patient.steps() > quick.steps());
   // What is said of the time is what passes.
   const auto& facts = slow.rounds.back().table.facts[0];
   CHECK(facts.sync_seconds < 0.2 * (facts.sync_seconds + facts.measurements[1]));
@@ -94,7 +94,7 @@ TEST_CASE("Auto: what it has learned is part of the agreed state: a device that 
   REQUIRE(entered + 2 < out.rounds.size());
   const auto before = out.rounds[entered - 1].plan.next;
   const auto after = out.rounds[entered + 1].plan.next;
-  CHECK(after.own_steps * 2 >= before.own_steps);
-  CHECK(after.keep_ratio == doctest::Approx(before.keep_ratio).epsilon(0.7));
+  CHECK(after.steps() * 2 >= before.steps());
+  CHECK(after.way.keep_ratio == doctest::Approx(before.way.keep_ratio).epsilon(0.7));
   for (const auto& p : out.parameters) CHECK(p == out.parameters[0]);
 }

@@ -74,9 +74,9 @@ TEST_CASE("Auto: few bytes go with the facts, and what is larger goes to the own
 TEST_CASE("Auto: before anything is known little is sent, on any link, and devices step apart") {
   Group group({});
   const Schedule& first = group.state().last.next;
-  CHECK(first.compressor == "topk");
-  CHECK(first.payload_bytes < 4'000);
-  CHECK(first.own_steps == 1);  // all enter at once: rates are not known yet
+  CHECK(first.way.compressor == "topk");
+  CHECK(first.way.payload_bytes < 4'000);
+  CHECK(first.steps() == 1);  // all enter at once: rates are not known yet
   CHECK(group.agree().next.local);
 }
 
@@ -99,10 +99,10 @@ TEST_CASE("Auto: a fast link is used: many agreements, on more than a slow one a
   Group a(fast), b(slow);
   const auto quick = a.agree(40).next;
   const auto patient = b.agree(40).next;
-  CHECK(quick.own_steps <= 4);
-  CHECK(quick.keep_ratio >= 0.05);
-  CHECK(patient.own_steps >= 16);
-  CHECK(patient.own_steps <= 32);
+  CHECK(quick.steps() <= 4);
+  CHECK(quick.way.keep_ratio >= 0.05);
+  CHECK(patient.steps() >= 16);
+  CHECK(patient.steps() <= 32);
   b.forget_sums();
   b.agree(20);
   a.world().bytes_per_second = slow.bytes_per_second;  // what the fast one sends, on the slow link
