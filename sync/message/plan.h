@@ -128,7 +128,7 @@ struct Schedule {
   /// The way is decided with the facts of the round (Decision::way), for it depends on them; `way` is what it
   /// will most likely be. So nothing leaves before its plan is known.
   bool gated = false;
-  bool freeze = false;              ///< slow loops stay where they are (profiling)
+  bool freeze = false;                 ///< slow loops stay where they are (profiling)
   std::optional<LocalSchedule> local;  ///< none: the group steps with the mean gradient of one batch each
   std::optional<Injection> injection;
   bool operator==(const Schedule&) const = default;

@@ -82,8 +82,8 @@ TEST_CASE("Ledger: the first records of a window and rows whose label never came
   ledger.passed({p0, {14, 0}, {15, 0}, 1, expired});
   const Account a = account(ledger, {row(p0, 13), row(p0, 15)});
   CHECK(a.intervals == std::vector{RowInterval{p0, {10, 0}, {16, 0}, 2, 4, 0, 0}});
-  CHECK(a.runs == std::vector<SkippedRange>{{p0, {10, 0}, {13, 0}, 3, context},
-                                            {p0, {14, 0}, {15, 0}, 1, expired}});
+  CHECK(a.runs ==
+        std::vector<SkippedRange>{{p0, {10, 0}, {13, 0}, 3, context}, {p0, {14, 0}, {15, 0}, 1, expired}});
   // One that is still open holds back what lies behind it: that is no row to announce.
   Ledger open;
   open.began(p0, {0, 0});

@@ -152,7 +152,7 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   SUBCASE("a newer version") {
     ViewRecord view = std::get<ViewRecord>(parse_decision_line(lines[0]).value());
     changed[0] = resealed(lines[0], "\"version\":10", "\"version\":11");
-    CHECK(contains(say(changed), path + ": line 1: version 10, this build reads 9"));
+    CHECK(contains(say(changed), path + ": line 1: version 11, this build reads 10"));
     view.policy.batch_policy = "magic";
     changed[0] = decision_line(view);
     CHECK(contains(say(changed), "line 1: batch.policy \"magic\" is not in this build"));

@@ -110,7 +110,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (delta == 0) plan.next.local.reset();  // what a call would cost is saved: all come after every step
   if (plan.next.local)
     plan.next.local = LocalSchedule{.steps = static_cast<std::uint32_t>(number(inputs, 3)),
-                                 .early = EarlyCall{delta, HalfLife(number(inputs, 1)).weight()}};
+                                    .early = EarlyCall{delta, HalfLife(number(inputs, 1)).weight()}};
   const double steps = steps_of(inputs);
   memory[calls_at] = static_cast<double>(callers(inputs, delta));
   const double wanted =
