@@ -15,12 +15,12 @@ Batch::Batch(std::span<float> features, std::span<float> targets, const RowShape
 }
 
 std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
-  RIVULET_CHECK(buffer.shape() == shape_, "rows of another shape");
+  RIVULET_CHECK(buffer.shape() == shape_, "rows have another shape");
   copies_ = 0;
   const std::size_t taken = buffer.take(std::min(n, rows_max_ - own_), slots_);
   for (std::size_t i = own_; i < own_ + taken; ++i) {
     const SlotIndex slot = slots_[i];
-    // Of pointers: between spans GCC 12 copies number by number.
+    // Pointers, because GCC 12 copies element by element between spans.
     std::copy_n(buffer.features(slot).data(), shape_.columns(), features_.data() + i * shape_.columns());
     std::copy_n(buffer.targets(slot).data(), shape_.targets, targets_.data() + i * shape_.targets);
     tags_.push_back(buffer.tag(slot));
@@ -30,9 +30,9 @@ std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
 }
 
 void Batch::add_copy(std::span<const float> features, std::span<const float> targets) {
-  RIVULET_CHECK(rows() < rows_max_, "more copies than room");
+  RIVULET_CHECK(rows() < rows_max_, "more injected rows than capacity");
   RIVULET_CHECK(features.size() == shape_.columns() && targets.size() == shape_.targets,
-                "a copy of another shape");
+                "an injected row of another shape");
   std::ranges::copy(features, features_.begin() + static_cast<std::ptrdiff_t>(rows() * shape_.columns()));
   std::ranges::copy(targets, targets_.begin() + static_cast<std::ptrdiff_t>(rows() * shape_.targets));
   ++copies_;

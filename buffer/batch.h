@@ -9,25 +9,25 @@
 
 namespace rivulet::buffer {
 
-/// One reused batch: rows taken from a RowBuffer, gathered into memory that the Device lent, kept with their
-/// positions until the round is settled. Owner: the train thread.
-///   fill(buffer, n) -> view() -> settle(buffer)   the round was applied: slots are free again
-///                             -> put_back(buffer) the round failed: rows are the oldest again
+/// One reused batch: rows taken from a RowBuffer and gathered into memory of the Device. Keeps their
+/// positions until the round ends. Owner: the train thread.
+///   fill(buffer, n) -> view() -> settle(buffer)   the round was applied: the slots are released
+///                             -> put_back(buffer) the round failed: the rows become the oldest again
 class Batch {
  public:
-  /// `features` [rows_max * columns] and `targets` [rows_max * targets] are lent for the life of the batch.
+  /// `features` [rows_max * columns] and `targets` [rows_max * targets] must outlive the batch.
   Batch(std::span<float> features, std::span<float> targets, const RowShape& shape, std::size_t rows_max);
-  /// Takes up to n more rows from the buffer (and copies them in). Returns how many were added.
+  /// Takes up to n more rows from the buffer and copies them. Returns the number of rows added.
   std::size_t fill(RowBuffer& buffer, std::size_t n);
-  /// Adds a copy of a row that another device trains and announces: it is computed on here too, after the own
-  /// rows, and counted nowhere. The next fill() drops copies.
+  /// Adds an injected row: another device trains and announces it, this one computes on it too, after its own
+  /// rows, and does not count it. The next fill() discards injected rows.
   void add_copy(std::span<const float> features, std::span<const float> targets);
 
-  [[nodiscard]] BatchView view() const noexcept;  ///< what to compute on: own rows, then copies
+  [[nodiscard]] BatchView view() const noexcept;  ///< the rows to compute on: own rows, then injected rows
   [[nodiscard]] std::size_t rows() const noexcept { return own_ + copies_; }  ///< view().rows
   [[nodiscard]] std::size_t own_rows() const noexcept { return own_; }
   [[nodiscard]] std::size_t rows_max() const noexcept { return rows_max_; }
-  /// Of the own rows, in the order they were read.
+  /// Tags of the own rows, in reading order.
   [[nodiscard]] std::span<const RowTag> own_tags() const noexcept { return tags_; }
 
   void settle(RowBuffer& buffer);
@@ -40,8 +40,8 @@ class Batch {
   std::span<float> targets_;
   RowShape shape_;
   std::size_t rows_max_;
-  std::size_t own_ = 0;     ///< rows in memory, the first ones
-  std::size_t copies_ = 0;  ///< behind them; they have no tags
+  std::size_t own_ = 0;     ///< own rows, first in memory
+  std::size_t copies_ = 0;  ///< injected rows, after the own rows; they have no tags
   std::vector<SlotIndex> slots_;
   std::vector<RowTag> tags_;
 };

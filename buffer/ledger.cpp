@@ -13,16 +13,16 @@ std::string text_of_cursor(const RowCursor& at) {
 }
 
 Error gap(const PartitionId& partition, const RowCursor& expected, const RowCursor& got) {
-  return {ErrorCode::protocol, "partition " + std::to_string(partition.partition) + ": the next row is at " +
-                                   text_of_cursor(expected) + ", the one to announce at " +
-                                   text_of_cursor(got)};
+  return {ErrorCode::protocol, "partition " + std::to_string(partition.partition) +
+                                   ": expected the next row at " + text_of_cursor(expected) +
+                                   ", got one at " + text_of_cursor(got)};
 }
 
 bool touch(const SkippedRange& a, const SkippedRange& b) {
   return a.partition == b.partition && a.fate == b.fate && a.to == b.from;
 }
 
-/// The oldest run that has a later one of its kind swallows it.
+/// Merges the oldest skipped range that has a later one of its partition and fate with that one.
 void loosen(std::vector<SkippedRange>& runs) {
   for (auto old = runs.begin(); old != runs.end(); ++old) {
     const auto next = std::find_if(old + 1, runs.end(), [&](const SkippedRange& r) {

@@ -17,65 +17,64 @@ namespace rivulet::buffer {
 
 using Cursors = std::map<PartitionId, RowCursor>;
 
-/// What a device announces of one round: an interval per partition, and what of them was not trained.
+/// A device's announcement of one round: one interval per partition, and their skipped ranges.
 struct Account {
-  std::vector<RowInterval> intervals;  ///< none is empty; at most one per partition, ordered
-  std::vector<SkippedRange> runs;      ///< of these intervals
+  std::vector<RowInterval> intervals;  ///< not empty, ordered, one per partition
+  std::vector<SkippedRange> runs;      ///< skipped ranges of these intervals
 };
 
-/// Appends a run to a bounded list: it joins the one before it when they touch and share a fate. Above
-/// `runs_max` the two oldest of one fate become one that is less exact about where its rows were; the counts
-/// stay exact. One run of every fate of every partition stays in any case. Pure.
+/// Appends a skipped range to a bounded list. It is joined to the last one if they touch and have the same
+/// fate. Above `runs_max`, the two oldest of one partition and fate are merged: their bounds become inexact,
+/// their counts stay exact. One range per partition and fate always remains. Pure.
 void add_run(std::vector<SkippedRange>& runs, const SkippedRange& run, std::size_t runs_max);
 
-/// Appends what `later` accounts for, partition by partition. Errors: protocol (it does not begin where `to`
-/// ends; names partition and offsets).
+/// Appends the intervals of `later`, partition by partition. Errors: protocol (an interval does not begin
+/// where that of `to` ends; names partition and offsets).
 Status append(Account& to, const Account& later);
 
-/// The rows of all intervals were dropped for a non-finite loss or gradient, those that were dropped before
-/// aside. Pure.
+/// Marks the trained rows of all intervals as dropped for a non-finite loss or gradient. Pure.
 void drop_trained(Account& account);
 
-/// The part of the ledger that is not rows: where reading began, and what lay between the rows that reached
-/// the buffer: dropped rows and offsets without one. Rows and runs of a partition form one chain of touching
-/// stretches; whatever is announced to the group is a piece of that chain, so nothing can be left out.
-/// Written by the ingest thread when something was passed over, read by the train thread once a round: a
-/// mutex. Bounded: runs that touch and share a fate are one; at runs_max, has_room() asks the reader to wait.
+/// The part of the ledger that is not rows: where reading began, and the skipped ranges between the rows in
+/// the buffer (dropped rows and offsets without a record). Rows and skipped ranges of a partition form one
+/// contiguous chain. A device announces pieces of that chain, so nothing can be left out. The ingest thread
+/// writes it for each skipped range, the train thread reads it once per round, under a mutex. Bounded:
+/// touching ranges with the same fate are joined; at runs_max, has_room() makes the reader pause.
 class Ledger {
  public:
   static constexpr std::size_t runs_max = 65'536;
-  static constexpr std::size_t announced_max = 256;  ///< runs in one Account
+  static constexpr std::size_t announced_max = 256;  ///< skipped ranges in one Account
 
-  /// A place of this partition that this process read from, or (train thread) that a state which is given up
-  /// was read from. The lowest counts.
+  /// Records a position from which this process read the partition, or (train thread) from which an abandoned
+  /// state was read. The lowest one is kept.
   void began(const PartitionId& partition, const RowCursor& at);
-  /// Where every partition began.
+  /// Where reading of each partition began.
   [[nodiscard]] Cursors begins() const;
 
   // --- ingest thread ---
-  /// Before the row behind it is flushed. Runs of a partition in order.
+  /// Adds a skipped range, before the row that follows it is flushed. Ranges of a partition must be in order.
   void passed(const SkippedRange& run);
   [[nodiscard]] bool has_room() const noexcept { return runs_.load(std::memory_order_relaxed) < runs_max; }
-  /// The reader was sent elsewhere: runs known so far are worth nothing, and what is known of partitions that
-  /// are not assigned any more.
+  /// The reader was repositioned: discards all skipped ranges, and the partitions that are no longer
+  /// assigned.
   void restart(const Assignment& assignment);
 
   // --- train thread ---
-  /// What `rows` and the runs before, between and behind them amount to, each partition from where it stands
-  /// (`stands`; else from where reading began). Runs of another generation are left out. Errors: protocol (a
-  /// row is not the next one of its partition; names it).
+  /// Accounts for `rows` and the skipped ranges before, between and after them. Each partition begins at its
+  /// offset in `stands`, or else where reading began. Ignores skipped ranges of another generation. Errors:
+  /// protocol (a row is not the next one of its partition; names it).
   Result<Account> account(std::span<const RowTag> rows, const Cursors& stands, std::uint32_t generation);
-  /// Where the runs that begin at `at` end; `at` itself if none does.
+  /// The end of the contiguous skipped ranges that begin at `at`; `at` itself if there are none.
   [[nodiscard]] RowCursor behind_runs(const PartitionId& partition, RowCursor at) const;
-  /// `at` lies within a run.
+  /// Whether `at` lies inside a skipped range.
   [[nodiscard]] bool splits(const PartitionId& partition, const RowCursor& at) const;
-  /// What lies below is part of the agreed state.
+  /// Prunes the skipped ranges below `stands`, which are part of the agreed state.
   void settle(const Cursors& stands);
 
  private:
   struct Partition {
     std::optional<RowCursor> began;
-    RowCursor sealed{-1, 0};  ///< end of what was announced last: no run grows over it
+    RowCursor sealed{-1, 0};  ///< end of the last announcement; no skipped range grows across it
     std::deque<SkippedRange> runs;
   };
   static void extend(const Partition& partition, RowInterval& interval, std::vector<SkippedRange>& runs);

@@ -28,7 +28,7 @@ std::size_t physical_memory() {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-/// The parts of the slab, each on its own cache line.
+/// Sizes of the slab's parts, each rounded up to whole cache lines.
 struct SlabSizes {
   std::size_t tags;
   std::size_t features;
@@ -47,26 +47,26 @@ struct FreeMemory {
 
 }  // namespace
 
-/// The slab is [tags | features | targets], each part on its own cache line; nobody writes it before the
-/// first row arrives, so a large buffer costs memory only as it fills.
+/// The slab is [tags | features | targets], each part on its own cache line. Its pages are first touched when
+/// rows arrive, so a large buffer uses memory only as it fills.
 struct RowBuffer::State {
   State(std::size_t rows, const RowShape& row_shape);
 
   // constant
   RowShape shape;
-  std::size_t rows;  ///< slots, the spare one included
+  std::size_t rows;  ///< slots, including the spare one
   std::size_t columns;
   std::size_t targets;
   std::size_t slab_bytes = 0;
-  std::unique_ptr<void, FreeMemory> slab;  ///< null: there is no such memory
+  std::unique_ptr<void, FreeMemory> slab;  ///< null if the allocation failed
   RowTag* tags = nullptr;
   float* feature_rows = nullptr;
   float* target_rows = nullptr;
 
   // ingest thread
-  alignas(cache_line) std::vector<SlotIndex> free;  ///< the next to write is at the end
+  alignas(cache_line) std::vector<SlotIndex> free;  ///< the next slot to write is at the end
   bool claimed = false;                             ///< free.back() is being written
-  bool flushed = false;                             ///< since slots were gathered last
+  bool flushed = false;                             ///< since the last gather_free()
   std::vector<SlotIndex> pending;                   ///< published, not flushed
 
   // train thread
@@ -104,7 +104,7 @@ RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
 }
 
 std::size_t RowBuffer::bytes_for(std::size_t rows, const RowShape& shape) noexcept {
-  // Two rings with an empty place each, and three lists as long as the buffer: numbers of slots.
+  // Two rings with one unused element each, and three lists as long as the buffer, all of slot numbers.
   return sizeof(State) + slab_sizes(rows + 1, shape).all() + 5 * (rows + 2) * sizeof(SlotIndex);
 }
 
@@ -113,7 +113,7 @@ Result<std::unique_ptr<RowBuffer>> RowBuffer::create(std::size_t rows, const Row
   if (state->slab != nullptr) return std::unique_ptr<RowBuffer>(new RowBuffer(std::move(state)));
   const std::string mib = std::to_string(state->slab_bytes >> 20U);
   return Error{ErrorCode::unavailable, "no memory for the row buffer: " + std::to_string(rows) + " rows of " +
-                                           std::to_string(shape.columns()) + " numbers need " + mib +
+                                           std::to_string(shape.columns()) + " values need " + mib +
                                            " MiB; lower buffer.rows"};
 }
 
@@ -140,12 +140,12 @@ const RowShape& RowBuffer::shape() const noexcept {
 
 std::size_t RowBuffer::free_rows() noexcept {
   const State& s = *state_;
-  // A claimed slot counts: claim() hands it out again. One stays with the ingest thread.
+  // A claimed slot counts: claim() returns it again. The spare slot stays with the ingest thread.
   return s.free.size() + s.free_ring.read_available() - 1;
 }
 
-/// Slots that were released go before those that lie free for longer: what was written lately is still in the
-/// processor's cache, and a buffer that is never full touches a part of its memory only.
+/// Reuses recently released slots first: they are still in the CPU cache, and a buffer that never fills
+/// touches only a part of its memory.
 void RowBuffer::gather_free() noexcept {
   State& s = *state_;
   const std::size_t begin = s.free.size();
@@ -187,10 +187,10 @@ void RowBuffer::flush() noexcept {
   s.flushed = true;
   if (s.pending.empty()) return;
   const std::size_t moved = s.full_ring.push(s.pending.data(), s.pending.size());
-  RIVULET_CHECK(moved == s.pending.size(), "more full slots than slots");
+  RIVULET_CHECK(moved == s.pending.size(), "more full slots than the ring holds");
   s.pending.clear();
-  // After the ring, released to take(): a row that is counted is in the ring, so the count never lies
-  // upwards.
+  // After the push, with release order: every counted row is already in the ring, so the count never exceeds
+  // the ring's content.
   waiting_.fetch_add(moved, std::memory_order_release);
 }
 
@@ -204,7 +204,7 @@ std::size_t RowBuffer::take(std::size_t n, std::vector<SlotIndex>& out) {
     if (taken == 0) break;
     const auto is_fresh = [&](SlotIndex slot) { return tag(slot).generation >= state_->generation; };
     const auto first = out.begin() + static_cast<std::ptrdiff_t>(end);
-    if (std::all_of(first, out.end(), is_fresh)) continue;  // nearly always: the partition below allocates
+    if (std::all_of(first, out.end(), is_fresh)) continue;  // the common case: stable_partition() allocates
     const auto stale = std::stable_partition(first, out.end(), is_fresh);
     release({stale, out.end()});
     out.erase(stale, out.end());
@@ -225,7 +225,7 @@ std::size_t RowBuffer::discard(const std::function<bool(const RowTag&)>& unwante
 
 void RowBuffer::forget_before(std::uint32_t generation) {
   state_->generation = generation;
-  discard([](const RowTag&) { return false; });  // take() did it
+  discard([](const RowTag&) { return false; });  // take() has released the stale rows
 }
 
 std::size_t RowBuffer::take_any(std::size_t n, std::vector<SlotIndex>& out) {
@@ -238,7 +238,7 @@ std::size_t RowBuffer::take_any(std::size_t n, std::vector<SlotIndex>& out) {
   out.resize(begin + (n - old));
   const std::size_t moved = s.full_ring.pop(out.data() + begin, n - old);
   RIVULET_CHECK(moved == n - old, "a counted row is missing");
-  waiting_.fetch_sub(n, std::memory_order_relaxed);  // only this thread takes: no one waits for this
+  waiting_.fetch_sub(n, std::memory_order_relaxed);  // relaxed: only this thread takes rows
   return n;
 }
 
@@ -246,7 +246,7 @@ void RowBuffer::put_back(std::span<const SlotIndex> slots) {
   State& s = *state_;
   RIVULET_CHECK(s.front.size() + slots.size() <= s.rows, "a slot was put back twice");
   s.front.insert(s.front.end(), slots.rbegin(), slots.rend());
-  waiting_.fetch_add(slots.size(), std::memory_order_relaxed);  // read back by this thread
+  waiting_.fetch_add(slots.size(), std::memory_order_relaxed);  // relaxed: read back by this thread
 }
 
 void RowBuffer::release(std::span<const SlotIndex> slots) {

@@ -14,18 +14,18 @@ namespace rivulet::buffer {
 
 using SlotIndex = std::uint32_t;
 
-/// Rows between the ingest and the train thread: a slab of `rows` slots and a spare one allocated once, and
-/// two lock-free rings (boost::lockfree::spsc_queue) of slot numbers, free ones and full ones, moved in
-/// batches. Slots that became free last are written first, so that they are still in the processor's cache. A
-/// row is written once (by a decoder, into its slot) and copied once (into the batch). Wait-free on both
-/// sides. Memory: rows * (columns + targets) * 4 bytes + tags.
+/// Rows between the ingest thread and the train thread: a slab of `rows` slots plus a spare, allocated once.
+/// Two lock-free rings (boost::lockfree::spsc_queue) carry the numbers of free and full slots, in batches.
+/// Recently released slots are reused first, since they are still in the CPU cache. A row is written once (by
+/// a decoder, into its slot) and copied once (into the batch). Wait-free on both sides. Memory: rows *
+/// (columns + targets) * 4 bytes + tags.
 class RowBuffer {
  public:
-  /// What a buffer of this size allocates, slab and rings. Pure.
+  /// Memory that a buffer of this size allocates: slab and rings. Pure.
   static std::size_t bytes_for(std::size_t rows, const RowShape& shape) noexcept;
-  /// Errors: unavailable (memory; names how much).
+  /// Errors: unavailable (out of memory; gives the size).
   static Result<std::unique_ptr<RowBuffer>> create(std::size_t rows, const RowShape& shape);
-  /// For buffers that are known to fit.
+  /// For buffers that certainly fit in memory.
   RowBuffer(std::size_t rows, const RowShape& shape);
   ~RowBuffer();
   RowBuffer(const RowBuffer&) = delete;
@@ -34,41 +34,40 @@ class RowBuffer {
   // --- ingest thread ---
   /// Rows that can be published now.
   [[nodiscard]] std::size_t free_rows() noexcept;
-  /// The next slot to write. Calling it again without publish() hands out the same slot. There is always one:
-  /// in a full buffer the spare slot, so that a decoder can find the end of a record, or keep a row until
-  /// there is room.
+  /// The next slot to write. Returns the same slot until publish() is called. A full buffer returns the spare
+  /// slot, so that a decoder can find the end of a record, or keep a row until there is room.
   RowSlot claim() noexcept;
-  /// The claimed row is complete; it becomes visible to the train thread at the next flush(). In record
-  /// order. Needs free_rows() > 0.
+  /// Completes the claimed row. The train thread sees it after the next flush(), in record order. Requires
+  /// free_rows() > 0.
   void publish(const RowTag& tag) noexcept;
-  /// The newest published row was its record's last: the cursor after it is the next record. No effect on a
-  /// row that was flushed already.
+  /// Marks the newest published row as the last of its record: the cursor after it is the next record. No
+  /// effect once the row is flushed.
   void amend_newest(const RowCursor& next, std::uint32_t record_bytes = 0) noexcept;
-  /// Hands published rows over. Call once per step, and before waiting.
+  /// Makes published rows visible to the train thread. Call once per step, and before waiting.
   void flush() noexcept;
 
   // --- train thread ---
-  /// Up to n oldest rows; appends their slots to `out`. They stay owned by the caller until release() or
-  /// put_back(). Rows of a generation that is forgotten are released instead.
+  /// Takes up to n of the oldest rows and appends their slots to `out`. The caller owns them until release()
+  /// or put_back(). Rows of a forgotten generation are released instead.
   std::size_t take(std::size_t n, std::vector<SlotIndex>& out);
-  /// Releases the waiting rows that are `unwanted`; the others keep their order. Returns how many. Looks at
-  /// every row.
+  /// Releases the waiting rows that are `unwanted`; the others keep their order. Returns the number released.
+  /// Visits every row.
   std::size_t discard(const std::function<bool(const RowTag&)>& unwanted);
-  /// Rows read before this generation are worth nothing, those still on their way included.
+  /// Discards rows of earlier generations, including those still in transit.
   void forget_before(std::uint32_t generation);
-  /// Undo of take(): the rows become the oldest again, in the same order.
+  /// Undoes take(): the rows become the oldest again, in the same order.
   void put_back(std::span<const SlotIndex> slots);
-  /// The rows are trained or dropped for good; their slots may be reused.
+  /// Releases the slots of rows that were trained or dropped; they may be reused.
   void release(std::span<const SlotIndex> slots);
   [[nodiscard]] std::span<const float> features(SlotIndex) const noexcept;
   [[nodiscard]] std::span<const float> targets(SlotIndex) const noexcept;
   [[nodiscard]] const RowTag& tag(SlotIndex) const noexcept;
 
   // --- any thread ---
-  /// Rows ready to be taken.
+  /// Rows that can be taken now.
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
   [[nodiscard]] std::size_t capacity() const noexcept;
-  /// A quarter is free, or what is left of a smaller one: worth waking the ingest thread for.
+  /// A quarter of the capacity is free (rounded up): worth waking the ingest thread for.
   [[nodiscard]] bool is_worth_filling() const noexcept {
     return waiting() <= capacity() - (capacity() + 3) / 4;
   }

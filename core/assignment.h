@@ -7,15 +7,15 @@
 
 namespace rivulet {
 
-/// The partitions that a device reads, all of them, and where it reads on. A partition that it did not read
-/// before is gained, one that is not named is given up, one with a cursor is sought there. A value: the train
-/// thread makes it of the view and the agreed state, the ingest thread carries it out.
+/// All partitions that a device reads, and the next offset of each. A partition missing from the previous
+/// assignment is added, one missing here is dropped. One with a cursor is sought to it. A value: the train
+/// thread derives it from the view and the agreed state, the ingest thread applies it.
 struct Assignment {
-  /// Counts the assignments of a process from 0. Rows carry the one that they were read by, so that those
-  /// which are still on their way when a later one comes can be told apart.
+  /// Counts the assignments of a process from 0. Each row carries the generation that it was read under, so
+  /// rows still in transit from an earlier assignment can be recognized.
   std::uint32_t generation = 0;
-  /// No cursor: from where the reader stands, and if it does not read the partition yet, from where its
-  /// configuration begins one.
+  /// No cursor: continues at the reader's current offset. A partition that is not read yet begins where its
+  /// configuration specifies.
   std::map<PartitionId, std::optional<RowCursor>> cursors;
   bool operator==(const Assignment&) const = default;
 };

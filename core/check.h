@@ -3,13 +3,13 @@
 
 namespace rivulet {
 
-/// Ends the process with file, line and message. For bugs only; expected trouble is a Result.
+/// Ends the process with file, line and message. For bugs only; expected failures are a Result.
 [[noreturn]] void check_failed(const char* file, int line, const char* condition,
                                std::string_view message) noexcept;
 
 }  // namespace rivulet
 
-/// An invariant that stays on in release builds: RIVULET_CHECK(rows <= capacity, "slab overrun").
+/// An invariant that is checked in release builds too: RIVULET_CHECK(rows <= capacity, "slab overrun").
 #define RIVULET_CHECK(condition, message)              \
   (static_cast<bool>(condition) ? static_cast<void>(0) \
                                 : ::rivulet::check_failed(__FILE__, __LINE__, #condition, message))

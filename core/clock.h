@@ -9,7 +9,7 @@ class RealClock final : public Clock {
   [[nodiscard]] TimePoint now() const noexcept override;
 };
 
-/// Time as a number that its owner moves. One per simulated thread; never goes back.
+/// Simulated time, advanced by its owner. One per simulated thread; never runs backwards.
 class VirtualClock final : public Clock {
  public:
   [[nodiscard]] TimePoint now() const noexcept override { return now_; }

@@ -1,7 +1,7 @@
 #include "core/digest.h"
 
 #if defined(__x86_64__)
-#include <xxh_x86dispatch.h>  // the widest vector unit that there is, same digests
+#include <xxh_x86dispatch.h>  // selects the widest vector unit of the CPU; same digests
 #else
 #include <xxhash.h>
 #endif

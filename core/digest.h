@@ -11,7 +11,7 @@
 
 namespace rivulet {
 
-/// 128-bit fingerprint of bytes (XXH3-128): fast and good against accidents, not against attackers.
+/// 128-bit fingerprint of bytes (XXH3-128): fast, and safe against accidents but not against attackers.
 struct Digest {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -23,8 +23,8 @@ constexpr void fields(Either<Digest> auto& d, auto&& visit) {
   visit("high", d.high);
 }
 
-/// Feeds arrays and values into one digest: that of all their bytes in a row. Cost: about 0.1 ms per MB;
-/// small values are joined first, because each call of the hash costs more than their bytes.
+/// Hashes arrays and values into one digest, that of their concatenated bytes. Cost: about 0.1 ms per MB.
+/// Small values are buffered, because a call of the hash costs more than hashing their bytes.
 class Hasher {
  public:
   Hasher();
@@ -32,7 +32,7 @@ class Hasher {
   Hasher(const Hasher&) = delete;
   Hasher& operator=(const Hasher&) = delete;
   void add(std::span<const std::byte> bytes) noexcept;
-  /// Of a value without padding: that has no defined bytes.
+  /// Requires a type without padding: padding bytes are undefined.
   template <class T>
   void add_value(const T& v) noexcept {
     static_assert(sizeof v <= joined_max);

@@ -14,8 +14,8 @@ constexpr std::size_t bytes_of(Scalar s) {
   return s == Scalar::f32 ? 4 : 8;
 }
 
-/// A flat array somewhere: count numbers of one type in memory of one kind on one device. Does not own.
-/// A contribution has shape [parameters + buffers]: gradient first, batch-norm style buffers behind it.
+/// A flat, non-owning array: `count` elements of one type in one kind of memory on one device. A contribution
+/// has shape [parameters + buffers]: the gradient, followed by model buffers such as batch norm's.
 struct GradientView {
   std::byte* data = nullptr;
   std::size_t count = 0;
@@ -26,7 +26,7 @@ struct GradientView {
   [[nodiscard]] std::size_t bytes() const noexcept { return count * bytes_of(scalar); }
   [[nodiscard]] bool host_readable() const noexcept { return memory != MemoryKind::device; }
 
-  /// The numbers, if the host can read them and T is their type; anything else is a bug.
+  /// The elements. Requires memory that the host can read and elements of type T; anything else is a bug.
   template <class T>
   [[nodiscard]] std::span<T> as() const {
     RIVULET_CHECK(host_readable(), "device memory read by the host");
@@ -37,7 +37,7 @@ struct GradientView {
     RIVULET_CHECK(host_readable(), "device memory read by the host");
     return {data, bytes()};
   }
-  /// Numbers [begin, begin + n) of this view.
+  /// Elements [begin, begin + n) of this view.
   [[nodiscard]] GradientView slice(std::size_t begin, std::size_t n) const {
     RIVULET_CHECK(begin + n <= count, "slice out of range");
     GradientView v = *this;

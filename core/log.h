@@ -13,9 +13,8 @@ namespace rivulet {
 
 /// One record of an ordered log. `bytes` is valid until the next poll().
 struct LogEntry {
-  std::int64_t offset = 0;  ///< unique, strictly increasing, with holes possible
-  std::int64_t append_time_ms =
-      0;  ///< the log's own clock (broker log-append time), comparable between devices
+  std::int64_t offset = 0;          ///< unique, strictly increasing, possibly with gaps
+  std::int64_t append_time_ms = 0;  ///< broker log-append time, comparable between devices
   std::span<const std::byte> bytes;
 };
 
@@ -24,18 +23,18 @@ struct LogEntry {
 class OrderedLog {
  public:
   virtual ~OrderedLog() = default;
-  /// Queues one record and returns at once; it exists when poll() hands it back. A record that could
-  /// not be written shows as an error of a later poll(). Errors: unavailable (queue full or closed).
+  /// Queues one record and returns at once. The record is in the log when poll() returns it. A failed write
+  /// is reported as an error of a later poll(). Errors: unavailable (queue full or closed).
   virtual Status append(std::span<const std::byte> bytes) = 0;
-  /// Records not yet seen, in order, at most max_entries; empty when there are none now. Never waits.
-  /// Errors: unavailable (topic missing, more than one partition, broker not reachable within its
-  /// deadline), source_lost (was there and went away; poll again), bad_record (what comes next was deleted:
-  /// it is not the same log any more; final).
+  /// Returns up to max_entries new records, in order; empty if there are none yet. Never waits. Errors:
+  /// unavailable (topic missing, more than one partition, broker not reachable within its deadline),
+  /// source_lost (connection lost; poll again), bad_record (the next records were deleted: this is not the
+  /// same log any more; final).
   virtual Result<std::span<const LogEntry>> poll(std::size_t max_entries) = 0;
-  /// True once everything that existed when the log was opened has been handed out.
+  /// True once every record that existed when the log was opened has been returned.
   [[nodiscard]] virtual bool caught_up() const = 0;
-  /// The jobs that have a log of this kind in the same place, but for this one: who waits alone may have a
-  /// wrong name. Known once the log is open; some, if they are many.
+  /// Other jobs with a log of this kind at the same brokers: a device that waits alone may have a misspelled
+  /// job name. Known once the log is open; a subset if they are many.
   [[nodiscard]] virtual std::vector<std::string> other_jobs() const { return {}; }
 };
 

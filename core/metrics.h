@@ -7,7 +7,7 @@
 
 namespace rivulet {
 
-/// Label name and value pairs, resolved once at start, never on the hot path.
+/// Label name and value pairs. Resolved once at start, never on the hot path.
 using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
 class Counter {
@@ -26,20 +26,20 @@ class Histogram {
   virtual void observe(double value) noexcept = 0;
 };
 
-/// Where measurements go. Names are without the prefix `rivulet_` and are listed with type, unit and help in
-/// core/metrics.def; an unknown name is a bug. Handles live as long as the sink; updating them is
-/// thread-safe.
+/// Destination of measurements. Names omit the prefix `rivulet_`; core/metrics.def lists them with type, unit
+/// and help. An unknown name is a bug. Handles live as long as the sink; updating them is thread-safe.
 class MetricsSink {
  public:
   virtual ~MetricsSink() = default;
   virtual Counter& counter(std::string_view name, Labels labels = {}) = 0;
   virtual Gauge& gauge(std::string_view name, Labels labels = {}) = 0;
   virtual Histogram& histogram(std::string_view name, Labels labels = {}) = 0;
-  /// The series of a counter or gauge ends; its handle must not be used any more. Nothing if there is none.
+  /// Ends the series of a counter or gauge; its handle must not be used afterwards. No effect if there is
+  /// none.
   virtual void remove(std::string_view name, Labels labels = {}) = 0;
 };
 
-/// Keeps nothing: for tests and for commands without metrics.
+/// Discards everything: for tests and for commands without metrics.
 class NullMetrics final : public MetricsSink {
  public:
   Counter& counter(std::string_view, Labels) override { return counter_; }

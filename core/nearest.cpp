@@ -7,7 +7,7 @@
 namespace rivulet {
 namespace {
 
-/// Levenshtein distance with swapped neighbours counted as one.
+/// Levenshtein distance; a swap of neighbours counts as one edit.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
@@ -27,7 +27,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return last[b.size()];
 }
 
-/// Without the number at its end, and the dash before it.
+/// The name without its trailing number and the dash before it.
 std::string stem_of(std::string name) {
   while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.pop_back();
   if (name.ends_with('-')) name.pop_back();

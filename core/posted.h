@@ -4,8 +4,8 @@
 
 namespace rivulet {
 
-/// A value that one thread sets and others copy, where the one must not wait for the others: while somebody
-/// copies, what is posted stays with its writer until the next post() or settle().
+/// A value that one thread publishes and others copy, without making the writer wait. While a reader copies,
+/// the new value stays pending until the next post() or settle().
 template <class T>
 class Posted {
  public:
@@ -15,7 +15,7 @@ class Posted {
     pending_ = true;
     settle();
   }
-  /// Shows what could not be shown; false: somebody copies at this moment.
+  /// Publishes the pending value. Returns false if a reader is copying at this moment.
   bool settle() {
     if (!pending_) return true;
     const std::unique_lock lock(mutex_, std::try_to_lock);

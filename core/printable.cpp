@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view digits = "0123456789abcdef";
 
-/// Bytes that the character which begins with `lead` has; 0: no character begins with it.
+/// Bytes of the character that begins with `lead`; 0 if `lead` begins no character.
 std::size_t length_of(unsigned char lead) noexcept {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return 2;
@@ -23,10 +23,10 @@ bool continues(char c) noexcept {
 
 struct Character {
   std::uint32_t point = 0;
-  std::size_t bytes = 0;  ///< 0: the first byte is no UTF-8
+  std::size_t bytes = 0;  ///< 0: the first byte is not valid UTF-8
 };
 
-/// The first character of a text that is not empty.
+/// The first character of a non-empty text.
 Character first_of(std::string_view text) noexcept {
   const auto lead = static_cast<unsigned char>(text.front());
   const std::size_t length = length_of(lead);

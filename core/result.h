@@ -11,19 +11,19 @@
 namespace rivulet {
 
 enum class ErrorCode : std::uint8_t {
-  invalid_config,  ///< refused before start; the message lists every problem
+  invalid_config,  ///< rejected before start; the message lists every problem
   usage,           ///< wrong command line
   bad_record,      ///< one record or payload cannot be decoded; drop and count
-  unavailable,     ///< a dependency cannot be reached or is missing (broker, topic, library, port)
-  source_lost,     ///< broker or file gone while running; retry with back-off
-  peer_lost,       ///< a peer is dead or gone; this view is over
+  unavailable,     ///< a dependency is missing or unreachable (broker, topic, library, port)
+  source_lost,     ///< broker or file lost while running; retry with back-off
+  peer_lost,       ///< a peer died or left; this view is over
   timed_out,       ///< progress deadline passed; this view is over
-  protocol,        ///< a peer sent what the protocol forbids; this view is over
+  protocol,        ///< a peer violated the protocol; this view is over
   diverged,        ///< state digests differ; the message names the minority if there is one
   superseded,      ///< a newer session of the same device exists
   numeric,         ///< NaN or infinity
   io,              ///< a local file or socket failed
-  cancelled,       ///< the caller asked to stop
+  cancelled,       ///< the caller requested a stop
 };
 
 /// Stable lower-case name of a code, for logs and labels.
@@ -31,10 +31,10 @@ std::string_view name_of(ErrorCode code) noexcept;
 
 struct Error {
   ErrorCode code = ErrorCode::io;
-  std::string message;  ///< one sentence for a person: what, where, which value
+  std::string message;  ///< one sentence for the user: what, where, which value
 };
 
-/// A value or an Error. Reading the wrong side is a bug and aborts, in release builds too.
+/// A value or an Error. Accessing the wrong one is a bug and aborts, in release builds too.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -50,7 +50,7 @@ class [[nodiscard]] Result {
     RIVULET_CHECK(state_.index() == 0, "value() of an error");
     return *std::get_if<0>(&state_);
   }
-  /// By value: a reference into a temporary would dangle in `for (auto& x : f().value())`.
+  /// Returns by value: a reference into a temporary would dangle in `for (auto& x : f().value())`.
   T value() && {
     RIVULET_CHECK(state_.index() == 0, "value() of an error");
     return std::move(*std::get_if<0>(&state_));
@@ -69,7 +69,7 @@ inline Status ok() {
   return Status(std::monostate{});
 }
 
-/// What a non-blocking operation returns when polled.
+/// Result of polling a non-blocking operation.
 enum class Progress : std::uint8_t { pending, done, failed };
 
 }  // namespace rivulet

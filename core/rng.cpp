@@ -47,7 +47,7 @@ std::uint64_t Rng::next() noexcept {
 }
 
 std::uint64_t Rng::below(std::uint64_t bound) noexcept {
-  // Rejection keeps it exactly uniform; the loop runs once nearly always.
+  // Rejection sampling keeps it exactly uniform; the loop nearly always runs once.
   const std::uint64_t limit = bound * (UINT64_MAX / bound);
   std::uint64_t x = next();
   while (x >= limit) x = next();

@@ -4,12 +4,12 @@
 
 namespace rivulet {
 
-/// A small seeded generator (xoshiro256**; Blackman and Vigna 2018). Same seed, same numbers, on every
-/// machine.
+/// A small seeded generator (xoshiro256**; Blackman and Vigna 2018). The same seed gives the same numbers on
+/// every machine.
 class Rng {
  public:
   explicit Rng(std::uint64_t seed) noexcept;
-  /// An independent stream of the job's one seed, named by use and index: derive(42, "feeder", 3).
+  /// An independent stream of the job's single seed, named by purpose and index: derive(42, "feeder", 3).
   static Rng derive(std::uint64_t seed, std::string_view purpose, std::uint64_t index = 0) noexcept;
 
   std::uint64_t next() noexcept;
@@ -17,7 +17,7 @@ class Rng {
   std::uint64_t below(std::uint64_t bound) noexcept;
   /// Uniform in [0, 1).
   double uniform() noexcept;
-  /// Standard normal (Box-Muller, one of the pair).
+  /// Standard normal (Box-Muller, using one value of the pair).
   double normal() noexcept;
 
  private:

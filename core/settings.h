@@ -23,35 +23,35 @@ enum class KeyType : std::uint8_t {
   numbers,   ///< one number or a list
 };
 
-/// A configuration key that belongs to the part that reads it: an optimizer, a controller, a compressor, a
-/// decoder. Its entry in the catalog lists it, and file, environment, `--set`, help, template, group hash and
-/// "did you mean" know it from there (runtime/config/).
+/// A configuration key, declared by the component that reads it: an optimizer, a controller, a compressor, a
+/// decoder. Its catalog entry lists it. File, environment, `--set`, help, template, group hash and "did you
+/// mean" are derived from that list (runtime/config/).
 struct Key {
   std::string_view name;  ///< "train.optimizer.beta1"
   KeyType type = KeyType::number;
   std::string_view text;  ///< the default, as TOML
   std::string_view help;
-  double least = -1e300;  ///< of an integer, a number, the seconds of a duration, the characters of a text;
-                          ///< of each in a list
+  double least = -1e300;  ///< minimum of an integer or number, of a duration in seconds, of a text's length;
+                          ///< in a list, of each element
   double most = 1e300;
-  bool above = false;             ///< `least` itself is not allowed
-  std::string_view choices = {};  ///< of a text: "a | b"; empty = any. Of numbers: words in place of them
-  /// Of a text that says more than a name: whether it can be read; null = any.
+  bool above = false;             ///< `least` itself is excluded
+  std::string_view choices = {};  ///< of a text: "a | b"; empty = any. Of numbers: words allowed instead
+  /// Whether a text with a syntax, such as a rate, can be parsed; null = any.
   bool (*fits)(std::string_view text) = nullptr;
-  std::string_view form = {};  ///< "like 50 kB/s", for an error about a value that does not fit
-  bool or_number = false;      ///< of a text: a number may be written without quotes; it is kept as text
-  /// What `rivulet config init` writes in place of the default; "#..." is written as a comment.
+  std::string_view form = {};  ///< "like 50 kB/s", for the error about a malformed value
+  bool or_number = false;      ///< a text key that also accepts an unquoted number; stored as text
+  /// Value that `rivulet config init` writes in place of the default; "#..." is written as a comment.
   std::string_view sample = {};
   bool of_device = false;  ///< may differ between the devices of a group
 };
 
-/// What is wrong with the keys of an entry together: complained about at the first that somebody wrote.
+/// An invalid combination of an entry's keys. Reported at the first of them that the user has set.
 struct KeyFault {
   std::vector<std::string> keys;
   std::string message;
 };
 
-/// Values of such keys: what a part is given besides what all its kind share. A value; any thread.
+/// Values of an entry's own keys. A value; any thread.
 class Settings {
  public:
   using Texts = std::vector<std::string>;
@@ -73,16 +73,16 @@ class Settings {
     const auto found = values_.find(name);
     return found != values_.end() && std::holds_alternative<T>(found->second);
   }
-  /// A part reads only its own keys, and those are set: anything else is a bug.
+  /// Requires a key of the caller's own entry, with the right type; anything else is a bug.
   template <class T>
   [[nodiscard]] const T& get(std::string_view name) const {
     const auto found = values_.find(name);
-    RIVULET_CHECK(found != values_.end(), "a setting that nobody made");
+    RIVULET_CHECK(found != values_.end(), "a setting was read but never set");
     const T* value = std::get_if<T>(&found->second);
-    RIVULET_CHECK(value != nullptr, "a setting of another type");
+    RIVULET_CHECK(value != nullptr, "a setting has another type");
     return *value;
   }
-  /// Those of `keys` alone.
+  /// Only the settings of `keys`.
   [[nodiscard]] Settings of(std::span<const Key> keys) const {
     Settings out;
     for (const Key& key : keys)

@@ -7,8 +7,8 @@
 
 namespace rivulet {
 
-/// A list that never changes once it is made: copies share it. Who is in a view is one list, however many
-/// devices of a process hold the view. Thread-safe to read and to copy.
+/// An immutable list, shared by its copies. The member list of a view exists once, even if many devices of
+/// one process hold the view. Thread-safe to read and to copy.
 template <class T>
 class SharedList {
  public:

@@ -11,8 +11,8 @@
 
 namespace rivulet {
 
-/// How often a value that is shared is made again and compared: once in `every` uses, counted over all that
-/// share this object. A prime, so that no use is always left out.
+/// How often a shared value is recomputed and compared: once in `every` uses, counted over all users of this
+/// object. A prime, so that no periodic use escapes the check.
 class ShareCheck {
  public:
   explicit ShareCheck(std::uint32_t every = 16'381) : every_(every) {}
@@ -23,18 +23,18 @@ class ShareCheck {
   std::atomic<std::uint64_t> uses_{1};
 };
 
-/// What many would make alike of something they all hold, made by the first that asks. It hangs on the thing
-/// it is made of and goes with it. Who calls alike what is not is found out by its ShareCheck. Thread-safe; a
-/// value is made under the lock.
+/// Results that several devices of a process would compute identically from the same input. The first caller
+/// computes one; it lives as long as the object that this cache is attached to. A ShareCheck detects inputs
+/// that are not identical after all. Thread-safe; values are computed under the lock.
 class SharedWork {
  public:
-  /// Null: nothing is made again.
+  /// Null: values are never recomputed for comparison.
   explicit SharedWork(std::shared_ptr<ShareCheck> check = nullptr) : check_(std::move(check)) {}
   SharedWork(const SharedWork&) = delete;
   SharedWork& operator=(const SharedWork&) = delete;
 
-  /// The T that `make()` makes (a shared_ptr, or null) of what this hangs on and of `input`, which is
-  /// identified by its address and kept alive. T needs ==.
+  /// Returns the cached result of `make()` (a shared_ptr, or null) for `input`; calls `make()` if there is
+  /// none. `input` is identified by its address and kept alive. T needs ==.
   template <class T, class Make>
   std::shared_ptr<const T> once(const std::shared_ptr<const void>& input, const Make& make) {
     const std::lock_guard lock(mutex_);
@@ -48,7 +48,7 @@ class SharedWork {
     entries_.push_back({input, &typeid(T), value});
     return value;
   }
-  /// There are others that it is made for.
+  /// Whether several devices share the values.
   [[nodiscard]] bool shared() const noexcept { return check_ != nullptr; }
   [[nodiscard]] const std::shared_ptr<ShareCheck>& check() const noexcept { return check_; }
 
@@ -61,7 +61,7 @@ class SharedWork {
   template <class T>
   static void compare(const std::shared_ptr<const T>& own, const std::shared_ptr<const T>& shared) {
     const bool equal = own && shared ? *own == *shared : own == shared;
-    RIVULET_CHECK(equal, "what is shared differs from what one device makes of it");
+    RIVULET_CHECK(equal, "a shared value differs from its recomputation");
   }
 
   const std::shared_ptr<ShareCheck> check_;

@@ -5,7 +5,7 @@ namespace rivulet {
 
 using Duration = std::chrono::nanoseconds;
 
-/// Our own time line. It has no now(): time can only come from a Clock.
+/// The runtime's own time line. It has no now(): time can only come from a Clock.
 struct RuntimeTime {
   using duration = Duration;
   using rep = duration::rep;
@@ -21,7 +21,7 @@ constexpr Duration from_seconds(double s) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
 }
 
-/// Reads time; never waits (the runners do). Thread-safe to read.
+/// Reads time; never waits (the runners do that). Thread-safe to read.
 class Clock {
  public:
   virtual ~Clock() = default;

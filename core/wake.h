@@ -3,14 +3,14 @@
 
 namespace rivulet {
 
-/// Notifies an agent that there is work: rows arrived, an exchange finished, a signal came.
-/// notify() may be called from any thread, never waits, and is cheap when nobody sleeps.
+/// Notifies an agent that there is work: rows arrived, an exchange finished, a signal arrived. notify() may
+/// be called from any thread, never waits, and is cheap if the agent is not sleeping.
 class Wake {
  public:
   virtual ~Wake() = default;
   virtual void notify() noexcept = 0;
-  /// Somebody knows already that there will be work at `at` (a message in flight). Real wires cannot
-  /// know, so the default ignores it.
+  /// Announces work at the future time `at` (a message in flight). Only a simulated network can predict it,
+  /// so the default does nothing.
   virtual void notify_at(TimePoint at) noexcept { static_cast<void>(at); }
 };
 

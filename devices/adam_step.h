@@ -1,25 +1,26 @@
 #pragma once
 #include "devices/optimizer.h"
 
-/// The step that adam and adamw share (private to devices/optimizer/): they differ in where the weight decay
-/// goes. As torch.optim.Adam and AdamW, without amsgrad.
+/// The step shared by adam and adamw, which differ only in weight decay (private to devices/optimizer/). As
+/// torch.optim.Adam and AdamW, without amsgrad.
 namespace rivulet::devices {
 
-inline constexpr Key adam_keys[] = {{.name = "train.optimizer.beta1",
-                                     .text = "0.9",
-                                     .help = "of adam and adamw: what the mean of gradients keeps a step",
-                                     .least = 0,
-                                     .most = 0.999999},
-                                    {.name = "train.optimizer.beta2",
-                                     .text = "0.999",
-                                     .help = "of adam and adamw: what the mean of squares keeps a step",
-                                     .least = 0,
-                                     .most = 0.99999999},
-                                    {.name = "train.optimizer.eps",
-                                     .text = "1e-8",
-                                     .help = "of adam and adamw: keeps the step finite where gradients are 0",
-                                     .least = 0,
-                                     .above = true}};
+inline constexpr Key adam_keys[] = {
+    {.name = "train.optimizer.beta1",
+     .text = "0.9",
+     .help = "for adam and adamw, decay per step of the mean gradient",
+     .least = 0,
+     .most = 0.999999},
+    {.name = "train.optimizer.beta2",
+     .text = "0.999",
+     .help = "for adam and adamw, decay per step of the mean squared gradient",
+     .least = 0,
+     .most = 0.99999999},
+    {.name = "train.optimizer.eps",
+     .text = "1e-8",
+     .help = "for adam and adamw, keeps the step finite where gradients are 0",
+     .least = 0,
+     .above = true}};
 inline constexpr RememberedArray adam_arrays[] = {{"exp_avg", ArrayKind::gradient},
                                                   {"exp_avg_sq", ArrayKind::square}};
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int look_every_ms = 20;
 constexpr std::size_t said_max = std::size_t{16} << 20U;
-constexpr char good = '+';  // else the number of an ErrorCode
+constexpr char good = '+';  // else the byte is an ErrorCode
 
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -30,12 +30,12 @@ void write_all(int fd, std::string_view bytes) {
   }
 }
 
-/// The other process, from its first step to its last.
+/// Body of the subprocess.
 [[noreturn]] void be_apart(const std::function<Result<std::string>()>& body, int out, pid_t parent) {
-  // A terminal and a service manager send them to both; what they mean is the other one's business.
+  // Terminals and service managers send these to both processes; the parent handles them.
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) std::signal(number, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it was gone already
+  if (getppid() != parent) _exit(1);  // the parent has ended already
   const auto said = body();
   write_all(out, said ? std::string(1, good) + said.value()
                       : static_cast<char>(said.error().code) + said.error().message);
@@ -46,7 +46,7 @@ bool is_asked_to_stop(const Patience& patience) {
   return patience.stop != nullptr && patience.stop->load() > 0;
 }
 
-/// Everything that comes until the other end closes.
+/// Reads until the other end closes.
 Result<std::string> hear(int fd, const Patience& patience) {
   const RealClock clock;
   const TimePoint end = clock.now() + patience.deadline;
@@ -61,16 +61,15 @@ Result<std::string> hear(int fd, const Patience& patience) {
     if (n == 0) return said;
     if (n > 0) said.append(part, static_cast<std::size_t>(n));
   }
-  return Error{ErrorCode::protocol, "its answer is longer than any can be"};
+  return Error{ErrorCode::protocol, "its answer exceeds 16 MiB"};
 }
 
 Result<std::string> taken_apart(std::string said, int status) {
   if (WIFSIGNALED(status)) {
     const char* name = sigdescr_np(WTERMSIG(status));
-    // A system short of memory kills; all other signals are the body's own.
+    // The system sends SIGKILL when memory runs out; other signals are faults of body.
     const auto code = WTERMSIG(status) == SIGKILL ? ErrorCode::unavailable : ErrorCode::protocol;
-    return Error{code,
-                 std::string("was ended by a signal: ") + (name != nullptr ? name : "one without a name")};
+    return Error{code, std::string("was killed by a signal: ") + (name != nullptr ? name : "unknown")};
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || said.empty())
     return Error{ErrorCode::protocol, "ended its process"};
@@ -86,14 +85,14 @@ Result<std::string> apart(const std::function<Result<std::string>()>& body, cons
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return Error{ErrorCode::unavailable,
-                 std::string("no pipe to be had: ") + std::generic_category().message(errno)};
+                 std::string("cannot create a pipe: ") + std::generic_category().message(errno)};
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) be_apart(body, ends[1], parent);
   const int reason = errno;
   close(ends[1]);
   auto said = child > 0 ? hear(ends[0], patience)
-                        : Error{ErrorCode::unavailable, std::string("no process to be had: ") +
+                        : Error{ErrorCode::unavailable, std::string("cannot create a process: ") +
                                                             std::generic_category().message(reason)};
   close(ends[0]);
   if (child < 0) return said;

@@ -19,7 +19,7 @@ RIVULET_VECTOR_CODE void move_f32(float* average, const float* to, std::size_t c
   move(average, to, count, weight);
 }
 
-/// An average of fewer agreements than this has as much noise as the last of them.
+/// Minimum window, in synchronizations: a shorter average is as noisy as the last one.
 constexpr double agreements_least = 4;
 
 }  // namespace
@@ -35,7 +35,7 @@ Status follow_average(ModelState& state, double rows, Device& device) {
   if (!seen) return seen.error();
   GradientView to = seen.value();
   std::vector<std::byte> kept;
-  if (!state.parameters().host_readable()) {  // the copy lives until the next one
+  if (!state.parameters().host_readable()) {  // the copy is valid until the next to_host()
     kept.assign(to.host_bytes().begin(), to.host_bytes().end());
     to.data = kept.data();
   }

@@ -19,14 +19,14 @@ constexpr double weight_max = 100;
 
 ModelLayout with_shares(ModelLayout layout, std::size_t classes, double window) {
   if (classes == 0) return layout;
-  layout.normalized.window = window;  // also of rows that are not normalized
+  layout.normalized.window = window;  // also needed without normalization
   layout.counted_classes = classes;
   append_buffers(layout, rows_name, 1);
   append_buffers(layout, share_name, classes);
   return layout;
 }
 
-/// Rows that were counted, and the share of each class in them; the last of the buffers.
+/// Number of counted rows, then the share of each class in them: the last buffers.
 GradientView shares_in(const GradientView& numbers, std::size_t classes) {
   return numbers.slice(numbers.count - 1 - classes, 1 + classes);
 }
@@ -108,7 +108,7 @@ class BalancingTrainer final : public Trainer {
 
   const std::unique_ptr<Trainer> model_;
   Device& device_;
-  const std::size_t counted_;  ///< classes; 0: their weights are given
+  const std::size_t counted_;  ///< classes; 0: fixed weights
   const ModelLayout layout_;
   // scratch
   InnerState inner_;

@@ -13,26 +13,26 @@
 namespace rivulet::devices {
 namespace {
 
-/// What is shown follows once it is off by that part of a deviation. Each time costs a pass over the layers.
+/// Error of the shown values, in deviations, at which they follow. Each update costs a pass over the layers.
 constexpr double slack = 1.0 / 32;
-/// What is known counts as so few rows, once the stream has changed.
+/// Rows that a column counts as after a change of the stream.
 constexpr double rows_after_change = 100;
-/// A column at rest that is known by fewer rows was not known.
+/// A column at rest with fewer rows counts as unknown.
 constexpr double young_rows = 200;
-/// Of began_wrong(), in deviations.
+/// Thresholds of began_wrong(), in deviations.
 constexpr double collapse = 0.03;
 constexpr double apart = 0.3;
-/// Same: that rows of a switch are alike by chance happens less than once in N rounds.
+/// Same: rows of a switch are equal by chance less than once in this many rounds.
 constexpr double doubt = 8103;
 constexpr double doubt_of_absurd = 7.4;
-constexpr double absurd = 1000;  ///< beside other values
+constexpr double absurd = 1000;  ///< relative to other values
 constexpr double absurd_itself = 1e6;
-constexpr double few_wrong = 60;  ///< rows that were no readings; more are a state of what is measured
-constexpr double residue = 1e-6;  ///< of numbers of 32 bits
+constexpr double few_wrong = 60;  ///< rows of a false reading; more are a real state
+constexpr double residue = 1e-6;  ///< relative rounding error of float32
 
-/// After a change windows are shorter by this.
+/// Divisor of windows after a change of the stream.
 constexpr double hurry = 10;
-/// Windows of a column that no layer follows: it moves slowly.
+/// Factor on the window of a column that no layer follows: it must change slowly.
 constexpr double slow_window = 10;
 
 constexpr std::array names{"measured.rows", "measured.mean", "measured.square", "measured.beyond"};
@@ -55,7 +55,7 @@ Layer<T> layer_of(T* all, const TensorSlot& weight, const TensorSlot& bias) {
   return {all + weight.begin, all + bias.begin, bias.count, weight.count / bias.count};
 }
 
-/// Of means of gradients the way is the other one: they are of the rewritten weights.
+/// Means of gradients transform inversely, to gradients of the rewritten weights.
 template <class T>
 void rescale_first(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
   for (std::size_t o = 0; o < layer.outputs; ++o) {
@@ -84,7 +84,7 @@ void rescale_first(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
   }
 }
 
-/// Errors grow with the outputs, and what is behind them with the errors.
+/// Output errors, hence gradients, scale with the outputs; mean squares with their square.
 double factor_of(double gain, ArrayKind kind) {
   return kind == ArrayKind::square ? gain * gain : gain;
 }
@@ -112,7 +112,7 @@ template <class T>
 void rescale_all(T* numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout) {
   const NormalizedColumns& columns = layout.normalized;
   const auto& slots = layout.parameter_slots;
-  std::optional<Layer<T>> skip;  // its bias is the last layer's
+  std::optional<Layer<T>> skip;  // shares the last layer's bias
   if (const auto slot = skip_over_features(layout)) skip = layer_of(numbers, slots[*slot], slots.back());
   if (columns.features > 0 && columns.linear_first) {
     const auto first = layer_of(numbers, slots[0], slots[1]);
@@ -128,7 +128,7 @@ void rescale_all(T* numbers, ArrayKind kind, const Rescaling& by, const ModelLay
   }
 }
 
-/// Mean and variance of a round's rows, as they came.
+/// Mean and variance of a round's rows, in raw units.
 struct Spread {
   double mean, variance;
 };
@@ -149,9 +149,9 @@ void show(Column& c, bool in_steps) {
   c.shown_deviation = deviation;
 }
 
-/// Of a column with two values, that far from its mean, n rows are alike once in (1 + distance^2 /
-/// variance)^n rounds. By multiplication: a logarithm may round otherwise on another machine. Ends early, as
-/// the factor is above 1.
+/// In a column of two values, n rows at this distance from the mean are equal once in (1 + distance^2 /
+/// variance)^n rounds. Multiplies, since logarithms may round differently on other machines. Ends early,
+/// since the factor exceeds 1.
 bool rarer_than(double once_in, double distance, double variance, double rows) {
   const double factor = 1 + distance * distance / variance;
   double rounds = 1;
@@ -159,8 +159,8 @@ bool rarer_than(double once_in, double distance, double variance, double rows) {
   return rounds > once_in;
 }
 
-/// With a value that was not a reading: other rows lie close together, and away from the mean. So do rows of
-/// a switch that is not touched, if they are few.
+/// Whether the column began with a false reading: the round's rows lie close together and far from the mean.
+/// A few rows of an idle switch look the same.
 bool began_wrong(const Column& c, const Spread& round, double rows) {
   const double distance = round.mean - c.mean;
   if (c.rows <= 0 || c.rows >= young_rows || round.variance >= collapse * collapse * c.variance ||
@@ -168,9 +168,9 @@ bool began_wrong(const Column& c, const Spread& round, double rows) {
     return false;
   const double values = std::abs(round.mean) + std::sqrt(round.variance);
   const double deviation = std::sqrt(c.variance);
-  const bool told = values > residue * deviation;  // else the values are lost beside it
+  const bool told = values > residue * deviation;  // else rounding hides the values
   const bool is_absurd = deviation > (told ? absurd * values : absurd_itself);
-  // Of two values, so far from their mean: how many rows had the other one.
+  // For two values at this distance from their mean: the number of rows with the other value.
   const double odds = distance * distance / c.variance;
   if (!is_absurd && c.rows * odds / (1 + odds) > few_wrong) return false;
   return rarer_than(is_absurd ? doubt_of_absurd : doubt, distance, c.variance, rows);
@@ -262,7 +262,7 @@ Rescaling rescaling_between(std::span<const Column> before, std::span<const Colu
         (was.shown_mean == is.shown_mean && was.shown_deviation == is.shown_deviation))
       continue;
     const double moved = is.shown_mean - was.shown_mean;
-    // One row has no deviation: the column was not at rest, it was not known.
+    // A single row has no deviation: the column was unknown, not at rest.
     if (was.shown_deviation == 0 && was.rows < young_rows) continue;
     by.moves = true;
     if (i >= columns.features) {
@@ -306,7 +306,7 @@ void hurry_after_change(ModelState& state) {
 
 namespace {
 
-/// What was measured of a round's rows becomes part of what is known.
+/// Folds the measurements of a round's rows into the columns.
 void learn(ModelState& state, double rows, Measured& measured) {
   const NormalizedColumns& columns = state.layout().normalized;
   double& hurried = state.statistics().hurried_rows;

@@ -8,84 +8,85 @@
 #include "devices/first_rows.h"
 #include "devices/model_state.h"
 
-/// What a group knows of the columns of its rows, and what a model is rewritten by when that changes. Pure
-/// functions of agreed numbers: the same on all devices and in a replay.
+/// Agreed statistics of the columns of a group's rows, and the rewriting of a model when they change. Pure
+/// functions of agreed values: the same on all devices and in a replay.
 ///
-/// A device measures its rows as the model sees them, (x - shown_mean) / shown_deviation, and contributes
-/// mean and mean square of that in the buffers of its contribution: averaged by rows, they are exactly those
-/// of all rows of the round, also where devices' means differ. (Of a column that nobody knows yet it
-/// contributes mean and variance; what devices differ by comes with the next agreement.) An agreed step folds
-/// them into the columns, and what the model sees follows once it is off by a part of a deviation. The layers
-/// beside the columns are rewritten in the same step, so that the model's function stays (as PopArt does for
-/// outputs: van Hasselt et al., 2016).
+/// A device measures its rows as the model sees them, (x - shown_mean) / shown_deviation. It contributes
+/// their mean and mean square in the buffers of its contribution. Averaged by rows, these are exact for all
+/// rows of the round, even where devices' means differ. (For an unknown column it contributes mean and
+/// variance; differences between devices enter with the next synchronization.) An agreed step folds them into
+/// the columns. The shown values follow once they are off by a fraction of a deviation. The same step
+/// rewrites the adjacent layers, so that the model's function stays the same (as PopArt does for outputs: van
+/// Hasselt et al., 2016).
 namespace rivulet::devices {
 
-/// What is measured of a round's rows, behind the model's own buffers: "measured.rows" [1], "measured.mean"
+/// Measurements of a round's rows, after the model's own buffers: "measured.rows" [1], "measured.mean"
 /// [columns], "measured.square" [columns], "measured.beyond" [columns].
 struct Measured {
-  double rows = 0;           ///< of this device since the group agreed; the others are means over these
-  std::vector<double> mean;  ///< in units of what is shown; of a column at rest x - shown_mean; of an unknown
-                             ///< one x itself
-  std::vector<double> square;  ///< of the same; of an unknown column the variance; missing ones of it count
-                               ///< as 0 in both
-  std::vector<double> beyond;  ///< of the last rows beyond the limit: devices/outliers.h; of an unknown
-                               ///< column the share of rows that have a value
+  /// Rows of this device since the last synchronization. The other measurements are means over these.
+  double rows = 0;
+  /// In units of the shown deviation; for a column at rest x - shown_mean, for an unknown column x itself.
+  std::vector<double> mean;
+  /// Same units; for an unknown column the variance. Missing values of an unknown column count as 0 in both.
+  std::vector<double> square;
+  /// Share of recent rows beyond the limit (devices/outliers.h); in unknown columns, of rows with a value.
+  std::vector<double> beyond;
 
   void read(const GradientView& from, std::size_t columns);
   void write(const GradientView& to) const;
-  /// What is measured of an unknown column: devices whose rows lack it do not move it.
+  /// Measurements of an unknown column. Devices whose rows lack it do not change it.
   [[nodiscard]] FirstRows first_rows(std::size_t column) const;
   void set_first_rows(std::size_t column, const FirstRows& values, double all_rows);
   [[nodiscard]] static std::size_t numbers(std::size_t columns) noexcept { return 1 + 3 * columns; }
 };
 
-/// So large a share of other values is a change of a column at rest: two of the recent rows.
+/// Share of other values that wakes a column at rest: two of the recent rows.
 inline constexpr double wake_share = 0.0075;
-/// Deviations that a value counts as at most, once it counts unclipped.
+/// Maximum distance, in deviations, of a value that counts unclipped.
 inline constexpr double farthest = 1e9;
-/// Of a column at rest, as it came: its square fits float32.
+/// Same for a column at rest, in raw units: its square fits float32.
 inline constexpr double farthest_at_rest = 1.8e19;
 
-/// The layout of a model whose columns are measured: with the buffers of Measured.
+/// Adds the buffers of Measured to the layout of a model.
 ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns);
-/// The numbers of Measured in an array that ends with the buffers of such a layout.
+/// Returns the part of an array with Measured; the array ends with the buffers of such a layout.
 GradientView measured_in(const GradientView& numbers, const ModelLayout& layout);
 
-/// The slot of a weight [outputs, features] without a bias, "skip.weight", which adds to the outputs that the
-/// last layer gives; only beside a linear first and last layer.
+/// Returns the slot of "skip.weight" [outputs, features], a layer without bias that adds to the outputs of
+/// the last layer. Only for models with a linear first and last layer.
 std::optional<std::size_t> skip_over_features(const ModelLayout& layout);
-/// The group knows something of one of them.
+/// Whether any column has agreed statistics.
 bool is_known(std::span<const Column> columns);
 
-/// Below that part of its mean a column's deviation is the rounding of its numbers.
+/// Relative to the mean: a smaller deviation is rounding error.
 inline constexpr double least_relative_deviation = 1e-6;
 inline constexpr double least_deviation = 1e-20;
-/// Mean and variance as they are shown: 0 where the deviation is the rounding of the numbers.
+/// Returns the deviation to show: 0 where it is only rounding error.
 double deviation_of(double mean, double variance);
 
-/// How far columns have moved, as the layers beside them have to know it. A first layer W x + b becomes
-/// W' = W ratio, b' = b + W shift, column by column; a last one W' = W gain, b' = b gain + offset, row by
-/// row. A skip is both, with the last layer's b.
+/// Change of the shown columns, in the form that the adjacent layers need. A first layer W x + b becomes W' =
+/// W ratio, b' = b + W shift, column by column; a last layer W' = W gain, b' = b gain + offset, row by row. A
+/// skip layer takes both changes and shares the last layer's b.
 struct Rescaling {
   std::vector<double> ratio, shift;  ///< [features]
   std::vector<bool> woken;           ///< [features]: its weights start at 0
   std::vector<double> gain, offset;  ///< [targets]
-  bool moves = false;                ///< a layer has something to follow
+  bool moves = false;                ///< a layer must change
 };
-/// A column that was at rest wakes with weights of 0. One that jumped, by more than the limit at once, keeps
-/// its weights: what they meant has gone.
+/// Computes the change between two sets of columns. A column that wakes from rest gets weights of 0. A column
+/// that jumped by more than the limit keeps its weights, since their meaning is lost.
 Rescaling rescaling_between(std::span<const Column> before, std::span<const Column> after,
                             const NormalizedColumns& columns);
 
-/// Rewrites an array [P], where the layout has the layers for it. Needs host-readable memory. Cost: a pass
-/// over these.
+/// Rewrites an array [P] in the layers next to the columns. Needs host-readable memory. Cost: one pass over
+/// these layers.
 void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout);
 
-/// A stream has changed: what is known of columns, and the average of the parameters, are of fewer rows for a
-/// window from now on.
+/// Adapts to a change of the stream: column windows are shorter for the next window of rows, and the average
+/// of the parameters starts again.
 void hurry_after_change(ModelState& state);
-/// The N rows of an agreed step become part of the columns, and the model and what its
-/// optimizer remembers follow; what was measured is 0 again. Errors: those of a device that has to copy.
+/// Folds the measurements of an agreed step of `rows` rows into the columns, then zeroes all but `beyond`.
+/// Rewrites the model and its optimizer arrays to match. Errors: those of a device that must copy.
 Status follow_columns(ModelState& state, double rows, Device& device);
 
 }  // namespace rivulet::devices

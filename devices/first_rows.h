@@ -5,21 +5,21 @@
 
 namespace rivulet::devices {
 
-/// Mean and variance of values that nothing is known of yet.
+/// Mean and variance of the first values of an unknown column.
 struct FirstRows {
-  double count = 0;  ///< values that count
+  double count = 0;  ///< valid values
   double mean = 0;
   double variance = 0;
 
-  /// With those that `more` are of.
+  /// Merges the values of `more`.
   void add(const FirstRows& more);
 };
 
-/// Values beyond are none of a sensor; squares of those within fit float32.
+/// Larger values are no sensor readings. Squares of smaller ones fit float32.
 inline constexpr double largest_value = 1e19;
 
-/// Of one column in a batch, without values that are missing or too large, measured robustly: beyond `limit`
-/// deviations around the median, as the quartiles say, values are clipped. `sorted` is scratch.
+/// Measures one column of a batch, without missing or too large values. Robust: clips values beyond `limit`
+/// deviations around the median, with the deviation estimated from the quartiles. `sorted` is scratch.
 FirstRows first_rows(const ColumnValues& values, double limit, std::vector<float>& sorted);
 
 }  // namespace rivulet::devices

@@ -38,7 +38,7 @@ Result<std::unique_ptr<Memory>> allocate_host_memory(std::size_t bytes) {
   std::unique_ptr<std::byte, FreeMemory> data;
   if (bytes <= PTRDIFF_MAX - alignment) {
     const std::size_t rounded =
-        (bytes / alignment + 1) * alignment;  // never 0: an empty array has an address too
+        (bytes / alignment + 1) * alignment;  // never 0, so that an empty array has an address
     data.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
   }
   if (data == nullptr) {

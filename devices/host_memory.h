@@ -8,15 +8,15 @@
 
 namespace rivulet::devices {
 
-/// Zeroed memory of the host, on a 64-byte boundary so that vector code gives the same bits wherever it lies.
-/// Errors: unavailable (out of memory, with the size).
+/// Allocates zeroed host memory on a 64-byte boundary, so that vector code gives the same bits at every
+/// address. Errors: unavailable (out of memory, with the size).
 Result<std::unique_ptr<Memory>> allocate_host_memory(std::size_t bytes);
 
-/// Copies the numbers of `from` to `to`, both readable by the host and of one size; nothing to do when they
-/// are the same memory.
+/// Copies the values of `from` to `to`, both host-readable and of equal size. No-op if they are the same
+/// memory.
 void copy_host_numbers(const GradientView& from, const GradientView& to);
 
-/// Changes numbers of a device where the host can see them: change(GradientView). Errors: the device's.
+/// Calls change(GradientView) on a device's values in host-readable memory. Errors: the device's.
 template <class Change>
 Status change_on_host(Device& device, const GradientView& own, const Change& change) {
   auto host = device.to_host(own);

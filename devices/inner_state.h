@@ -4,11 +4,11 @@
 
 #include "devices/model_state.h"
 
-/// For trainers that wrap another trainer and keep buffers of their own behind its buffers.
+/// For trainers that wrap another trainer and append their own buffers to its buffers.
 namespace rivulet::devices {
 
-/// What the inner trainer sees of a state. A device has few states, and they do not move: the last view is
-/// kept. Owner: the outer trainer; its thread.
+/// The inner trainer's view of a state. Caches the last view, since a device has few states at fixed
+/// addresses. Owner: the outer trainer; its thread.
 class InnerState {
  public:
   const ModelState& of(const ModelLayout& inside, const ModelState& state) {
@@ -24,7 +24,7 @@ class InnerState {
   std::optional<ModelState> seen_;
 };
 
-/// Adds `count` numbers of this name behind the buffers of the layout.
+/// Appends a buffer of `count` elements to the layout.
 inline void append_buffers(ModelLayout& layout, const char* name, std::size_t count) {
   layout.buffer_slots.push_back({name, {static_cast<std::int64_t>(count)}, layout.buffers, count});
   layout.buffers += count;

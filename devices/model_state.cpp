@@ -38,7 +38,7 @@ Result<ModelState> ModelState::create(const ModelLayout& layout, Device& device)
 
 namespace {
 
-/// An array of another state.
+/// A view of another state's array.
 class Lent final : public Memory {
  public:
   explicit Lent(const GradientView& view) : view_(view) {}

@@ -20,11 +20,11 @@ struct TensorSlot {
   std::size_t count = 0;
 };
 
-/// The columns of a row that a model sees normalized (devices/columns.h): features, then targets.
+/// Columns of a row that are normalized for the model (devices/columns.h): features, then targets.
 struct NormalizedColumns {
-  std::size_t features = 0;  ///< 0: they come as they are
+  std::size_t features = 0;  ///< 0: not normalized
   std::size_t targets = 0;   ///< same
-  double window = 10'000;    ///< rows of the group that mean and deviation are of
+  double window = 10'000;    ///< rows of the group in mean and deviation
   double limit = 8;          ///< deviations beyond which a value is clipped
   /// The first two parameter tensors are a linear layer over the features: weight [n, features], bias [n].
   bool linear_first = false;
@@ -33,71 +33,71 @@ struct NormalizedColumns {
   [[nodiscard]] std::size_t size() const noexcept { return features + targets; }
 };
 
-/// What the group knows of one such column. In double, equal on all devices: agreed steps move it, no device
-/// does.
+/// Agreed statistics of one such column. In double, equal on all devices: only agreed steps change them.
 struct Column {
-  double rows = 0;  ///< that mean and variance are of, at most the window; 0: nothing is known
+  double rows = 0;  ///< in mean and variance, at most the window; 0: unknown column
   double mean = 0;
   double variance = 0;
-  /// A model sees (x - shown_mean) / shown_deviation. They follow mean and variance in steps.
+  /// The model sees (x - shown_mean) / shown_deviation. These follow mean and variance in steps.
   double shown_mean = 0;
-  double shown_deviation = 0;  ///< 0: the column is at rest, and a model sees 0
+  double shown_deviation = 0;  ///< 0: the column is at rest, and the model sees 0
   bool operator==(const Column&) const = default;
 };
 
-/// What the group knows besides the trained numbers. In double, equal on all devices: agreed steps move it.
+/// Agreed statistics beside the trained values. In double, equal on all devices: only agreed steps change
+/// them.
 struct Statistics {
   std::vector<Column> columns;     ///< [ModelLayout::normalized.size()]
   std::vector<double> class_rows;  ///< [ModelLayout::counted_classes], rows of each label
-  double averaged_rows = 0;  ///< behind the average of the parameters, at most ModelLayout::average_rows
-  double usual_norm = 0;     ///< of gradients, running; of the steps of this state
-  double hurried_rows = 0;   ///< a stream has changed: rows for which the windows stay shorter
+  double averaged_rows = 0;        ///< in the average of the parameters, at most ModelLayout::average_rows
+  double usual_norm = 0;           ///< running norm of the gradients of this state's steps
+  double hurried_rows = 0;         ///< rows for which windows stay shorter after a change of the stream
   bool operator==(const Statistics&) const = default;
 };
 
-/// All are numbers that can be worked with: bytes from elsewhere may say anything.
+/// Whether all values are finite and in range. Checks statistics from outside.
 bool is_sound(const Statistics& known);
 
-/// What an array [P] is made of, which says how it follows where a layer is rewritten.
+/// Kind of an array [P]: decides how the array follows a rewritten layer.
 enum class ArrayKind : std::uint8_t {
-  parameters,  ///< of the function
+  parameters,  ///< of the model
   movement,    ///< a difference of parameters: momentum, a residual, a delta
   gradient,    ///< a mean of gradients
   square,      ///< a mean of their squares
 };
-/// An array that an optimizer remembers.
+/// An array of optimizer state.
 struct OptimizerArray {
   std::string name;
   ArrayKind kind = ArrayKind::movement;
   bool operator==(const OptimizerArray&) const = default;
 };
 
-/// Where everything lies. Pure data; equal for all devices of a job.
+/// Layout of a model's arrays. Pure data; equal for all devices of a job.
 struct ModelLayout {
   Scalar scalar = Scalar::f32;
   std::size_t parameters = 0;  ///< P
   std::size_t buffers = 0;     ///< B, e.g. batch-norm running statistics
   std::vector<TensorSlot> parameter_slots;
   std::vector<TensorSlot> buffer_slots;
-  /// Batch norm's counts of batches: whole numbers that no device averages, all equal to the steps made.
+  /// Batch norm's counts of batches: integers, never averaged, all equal to the number of steps.
   std::vector<std::string> batch_counts = {};
-  /// What the optimizer remembers, P numbers each, by the names that it gives them.
+  /// Optimizer arrays of P elements each, under the optimizer's names.
   std::vector<OptimizerArray> optimizer_arrays = {{"momentum"}};
   NormalizedColumns normalized = {};
-  std::size_t counted_classes = 0;  ///< labels whose rows are counted, by agreed steps
-  double average_rows = 0;          ///< rows of the group that the average of the parameters is of; 0: none
+  std::size_t counted_classes = 0;  ///< labels whose rows agreed steps count
+  double average_rows = 0;          ///< rows of the group in the average of the parameters; 0: no average
   [[nodiscard]] std::size_t contribution() const noexcept { return parameters + buffers; }  ///< P + B
 };
 
-/// The trained numbers, apart from the code that computes on them: flat arrays that a Device allocated.
-/// parameters [P], what the optimizer remembers [P each], buffers [B]. A value: copies are deep (copy_from),
-/// never implicit. Owner: the train thread; a snapshot is its own ModelState.
+/// The trained values, separate from the code that computes on them: parameters [P], optimizer arrays [P
+/// each], buffers [B]. Flat arrays allocated by a Device. A value: copies are deep (copy_from), never
+/// implicit. Owner: the train thread; a snapshot is its own ModelState.
 class ModelState {
  public:
   /// Zeroed. Errors: unavailable (memory).
   static Result<ModelState> create(const ModelLayout& layout, Device& device);
-  /// Over arrays and statistics that are another state's, of which a layout with fewer buffers sees only the
-  /// first. Lives no longer than that state.
+  /// Returns a view of another state's arrays and statistics. A layout with fewer buffers sees only the first
+  /// ones. `whole` must outlive the view.
   static ModelState over(const ModelLayout& layout, const ModelState& whole);
   ModelState(ModelState&&) noexcept = default;
   ModelState& operator=(ModelState&&) noexcept = default;
@@ -110,7 +110,7 @@ class ModelState {
     return optimizer_arrays_.at(i)->view(layout_.scalar, layout_.parameters);
   }
   [[nodiscard]] GradientView buffers() const { return buffers_->view(layout_.scalar, layout_.buffers); }
-  /// Of the parameters over the last agreements [P]; empty: there is none.
+  /// Average of the parameters over the last synchronizations [P]; empty if the layout has none.
   [[nodiscard]] GradientView average() const {
     return average_ ? average_->view(layout_.scalar, layout_.parameters)
                     : GradientView{.scalar = layout_.scalar};
@@ -119,15 +119,14 @@ class ModelState {
   [[nodiscard]] const Statistics& statistics() const noexcept { return *statistics_; }
   [[nodiscard]] std::span<Column> columns() noexcept { return statistics_->columns; }
   [[nodiscard]] std::span<const Column> columns() const noexcept { return statistics_->columns; }
-  /// Those that are trained: parameters, what the optimizer remembers, buffers.
+  /// The trained arrays: parameters, optimizer arrays, buffers.
   [[nodiscard]] std::vector<GradientView> arrays() const;
   void zero_optimizer();
-  /// Feeds arrays() into a hash, in that order, and the statistics; not the average, which follows from these
-  /// and which another configuration may not have. Needs host-readable views
-  /// from the device.
+  /// Hashes arrays(), in that order, and the statistics. Excludes the average, which follows from them and
+  /// may be absent in another configuration. Needs host-readable views from the device.
   Status hash_into(Hasher& hasher, Device& device) const;
-  /// Copies all of it, the average if both have one. Both must have equal layouts but for that, and
-  /// host-readable memory.
+  /// Copies the whole state, and the average if both states have one. Layouts must otherwise be equal, and
+  /// memory host-readable.
   void copy_from(const ModelState& other);
 
  private:
@@ -139,14 +138,14 @@ class ModelState {
   std::unique_ptr<Memory> buffers_;
   std::unique_ptr<Memory> average_;  ///< null: none
   std::unique_ptr<Statistics> own_statistics_;
-  Statistics* statistics_ = nullptr;  ///< its own, or those of the state that it lies over
+  Statistics* statistics_ = nullptr;  ///< own, or those of the state under this view
 };
 
-/// The layout of the model alone, without buffers that measure rows ("measured.*").
+/// Returns the layout of the model alone, without buffers for measurements of rows ("measured.*").
 ModelLayout without_measured(ModelLayout layout);
 
-/// The state as it is to be used, not trained: its parameters are their average, if there is one. Lives no
-/// longer than `state`.
+/// Returns a view of the state for use, not training, with the average as its parameters if there is one.
+/// `state` must outlive the view.
 ModelState averaged(const ModelState& state);
 
 }  // namespace rivulet::devices

@@ -8,27 +8,26 @@
 #include "core/rng.h"
 #include "devices/trainer.h"
 
-/// What all models on the host share, LibTorch or not.
+/// Shared code of all models on the host, with and without LibTorch.
 namespace rivulet::devices {
 
-/// Everything that is wrong with the keys every model has. Errors: invalid_config (names the key).
+/// Checks the keys that every model has. Errors: invalid_config (names the key).
 Status check_model_config(const ModelConfig& config);
 
-/// The refusal of a model whose rows have another shape: invalid_config that names model.name and decode's
-/// shape.
+/// Returns the error for rows of the wrong shape: invalid_config, with model.name and the shape from decode.
 Error wrong_input(const ModelConfig& config, std::string_view wanted);
 
-/// Product of the input shape: numbers per row.
+/// Product of the input shape: features per row.
 std::size_t columns_of(const ModelConfig& config);
 
-/// Aborts when the batch cannot be of this model: a bug of the caller.
+/// Aborts if the batch has the wrong shape for the model: a bug of the caller.
 void check_batch(const BatchView& batch, const ModelConfig& config);
 
-/// Class indices of a batch. Errors: bad_record (names the row and the value), so that no library sees one
-/// that it would fall over.
+/// Reads the class indices of a batch. Errors: bad_record (names the row and the value). Libraries may crash
+/// on invalid indices.
 Status read_classes(const BatchView& batch, std::int64_t classes, std::vector<std::int64_t>& out);
 
-/// Uniform in [-bound, bound), with our own generator: the same bits whatever library computes on them.
+/// Fills with uniform values in [-bound, bound) from our own generator: the same bits with every library.
 void fill_uniform(const GradientView& numbers, double bound, Rng& rng);
 void fill_constant(const GradientView& numbers, double value);
 

@@ -7,15 +7,15 @@
 
 namespace rivulet::devices {
 
-/// What a simulated device costs: seconds(rows) = fixed + rows / rows_per_second; no rows cost nothing.
+/// Compute time of a simulated device: seconds(rows) = fixed + rows / rows_per_second; 0 for no rows.
 struct DeviceProfile {
   Duration fixed = std::chrono::milliseconds(1);
   double rows_per_second = 8000;
 };
-/// Of a batch.
+/// Compute time of a batch.
 Duration seconds_of(const DeviceProfile& profile, std::size_t rows) noexcept;
 
-/// Computes on the host at once and moves `clock` by what it would have taken by the profile.
+/// Computes on the host and advances `clock` by the compute time of the profile.
 std::unique_ptr<Device> make_modeled_device(const DeviceProfile&, VirtualClock& clock);
 
 }  // namespace rivulet::devices

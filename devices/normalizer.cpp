@@ -15,17 +15,17 @@
 namespace rivulet::devices {
 namespace {
 
-// Of the recent rows, so that the first few of a stream decide nothing.
+// Minimum counts among the recent rows, so that the first few rows of a stream decide nothing.
 constexpr double fewest_of_change = 3;
 constexpr double fewest_to_wake = 1.5;
 
-/// Columns [begin, begin + count) of all, of which a batch has values [rows, count].
+/// Columns [begin, begin + count), with values [rows, count] in a batch.
 struct Block {
   std::size_t begin, count;
   bool of_targets;
 };
 
-/// x is seen as (x - mean) * factor, at most `limit` from 0. Factor 0: as 0.
+/// The model sees (x - mean) * factor, clipped to +-`limit`; 0 if the factor is 0.
 struct Scaling {
   std::vector<double> mean, factor;
   double limit = 0;
@@ -50,8 +50,8 @@ struct Sums {
   }
 };
 
-/// A row of columns. Missing values are the mean, and leave mean and deviation as they are. So are those that
-/// lie too far out to be readings of this column. Pointers in a struct would keep it from being vectorized.
+/// Normalizes one row. Missing values become the mean and leave mean and deviation unchanged, as do values
+/// too far out to be readings. Pointers in a struct would prevent vectorization.
 RIVULET_VECTOR_CODE void see_row(const float* __restrict x, float* __restrict seen, std::size_t count,
                                  const double* __restrict mean, const double* __restrict factor, double limit,
                                  double absurd, double* __restrict first, double* __restrict square,
@@ -69,7 +69,7 @@ RIVULET_VECTOR_CODE void see_row(const float* __restrict x, float* __restrict se
   }
 }
 
-/// What has been measured of one column grows by a batch: means over rows.
+/// Adds a batch to a mean over rows.
 void add_to(double& known, double sum, double rows, double weight) {
   known += weight * (sum / rows - known);
 }
@@ -139,8 +139,8 @@ class NormalizingTrainer final : public Trainer {
   const ModelLayout layout_;
   // scratch
   InnerState inner_;
-  Measured measured_;  ///< of the state; then of the batch, too
-  Scaling scaling_;    ///< as the model sees columns now
+  Measured measured_;  ///< of the state, then including the batch
+  Scaling scaling_;    ///< in use for the current batch
   Sums sums_;
   std::vector<float> features_;
   std::vector<float> targets_;
@@ -149,7 +149,7 @@ class NormalizingTrainer final : public Trainer {
   std::vector<std::uint32_t> beyond_;
 };
 
-/// By what the group knows; where it knows nothing yet, by what this device has measured; else as they come.
+/// Sets the scaling from the agreed columns, else from this device's measurements, else to the identity.
 Status NormalizingTrainer::go_by(const ModelState& state) {
   auto host = device_.to_host(measured_in(state.buffers(), layout_));
   if (!host) return host.error();
@@ -205,7 +205,7 @@ Result<std::vector<float>> NormalizingTrainer::predict(const ModelState& state, 
   return outputs;
 }
 
-/// The i-th of outputs [rows, targets].
+/// Scales back the i-th of outputs [rows, targets].
 float NormalizingTrainer::in_their_unit(std::size_t i, float output) const {
   const std::size_t at = columns_.features + i % columns_.targets;
   const double deviation = scaling_.factor[at] > 0 ? 1 / scaling_.factor[at] : 0;
@@ -266,24 +266,24 @@ void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::
     beyond = follow_outliers(beyond, found, now, column, looks_back);
     changed = has_changed(beyond) && std::abs(beyond) * looks_back >= fewest_of_change;
     readings = beyond > 0 && !found.close;
-    // Not even clipped: of many values that would be a change.
+    // Excluded, not clipped: many clipped values would shift the statistics.
     if (found.doubtful()) count_within(columns_.limit, at, own, column);
     if (found.one_value && found.count == rows) show_mean(block, i, rows);
   }
   if (changed) count_within(readings ? columns_.limit * columns_.limit : all, at, own, column);
-  if (changed || column.rows < recent_rows) sums_.beyond[at] = 0;  // no outliers, as far as anybody knows
+  if (changed || column.rows < recent_rows) sums_.beyond[at] = 0;  // not reported as outliers
   add_to(measured_.mean[at], sums_.first[at], now, weight);
   add_to(measured_.square[at], sums_.square[at], now, weight);
 }
 
-/// A code that fills a batch teaches nothing: clipped values as large as that would undo what was learned.
+/// Shows the mean in place of a code that fills a batch: large clipped values would undo what was learned.
 void NormalizingTrainer::show_mean(const Block& block, std::size_t i, std::size_t rows) {
   auto& seen = block.of_targets ? targets_ : features_;
   for (std::size_t row = 0; row < rows; ++row) seen[row * block.count + i] = 0;
 }
 
-/// In the statistics values count as they are, those beyond `reach` deviations not at all: the model sees
-/// them clipped until the statistics have followed.
+/// Recomputes the statistics from unclipped values, without those beyond `reach` deviations. The model sees
+/// clipped values until the statistics have followed.
 void NormalizingTrainer::count_within(double reach, std::size_t at, const ColumnValues& values,
                                       const Column& column) {
   const bool rests = column.shown_deviation == 0;
@@ -302,7 +302,7 @@ void NormalizingTrainer::count_within(double reach, std::size_t at, const Column
   sums_.square[at] = square;
 }
 
-/// Columns that nobody knows anything of go by this device's own rows.
+/// Normalizes columns without agreed statistics by this device's own rows.
 void NormalizingTrainer::begin(const BatchView& batch, std::span<const Column> columns) {
   each_column(batch, [&](const Block& block, std::size_t i, std::span<const float> values) {
     const std::size_t at = block.begin + i;

@@ -5,11 +5,11 @@
 
 namespace rivulet::devices {
 
-/// Lanes of the sums below: enough for the compiler to vectorize, and a fixed order of additions, so that
-/// every machine gets the same bits.
+/// Lanes of the sums below: enough to vectorize, in a fixed order of additions, so that every machine gets
+/// the same bits.
 inline constexpr std::size_t sum_lanes = 8;
 
-/// Sum of a[i] * b[i] over n numbers, added up in A. Becomes part of its caller, which may be
+/// Returns the sum of a[i] * b[i] over n elements, accumulated in A. Inlined into its caller, which may be
 /// RIVULET_VECTOR_CODE.
 template <class A, class T, class U>
 [[gnu::always_inline]] inline A dot(const T* a, const U* b, std::size_t n) {
@@ -25,7 +25,7 @@ template <class A, class T, class U>
   return sum;
 }
 
-/// Squared L2 norm in double. Not finite exactly when one of the numbers is not (squares of float32 fit).
+/// Returns the squared L2 norm in double. Finite if and only if all elements are (squares of float32 fit).
 double norm2(const GradientView& v);
 
 }  // namespace rivulet::devices

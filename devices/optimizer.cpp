@@ -10,23 +10,23 @@
 namespace rivulet::devices {
 namespace {
 
-/// As clip_grad_norm_: the 1e-6 keeps a zero gradient from dividing by zero.
+/// As clip_grad_norm_: the 1e-6 avoids division by zero.
 double clip_scale(double norm, double limit) {
   return limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0;
 }
 
-/// Far beyond what batches of few rows differ by.
+/// Multiple of the usual norm, far above the variation of small batches.
 constexpr double clip_at = 10;
 constexpr double newest = 0.01;  ///< weight in the running norm
 
-/// Of the squares, so that rare rows of large gradients count.
+/// Running root mean square, so that rare rows with large gradients count.
 double usual_norm(double known, double norm) {
   if (known == 0) return norm;
   const double counted = std::min(norm, clip_at * known);
   return std::sqrt(known * known + newest * (counted * counted - known * known));
 }
 
-/// Arrays of a state where the host can read and write them: themselves, or copies that go back.
+/// Arrays of a state in host-accessible memory: the arrays themselves, or copies to write back.
 class HostArrays {
  public:
   explicit HostArrays(Device& device) : device_(device) {}
@@ -34,7 +34,7 @@ class HostArrays {
     own_.push_back(own);
     host_.push_back(own);
     if (own.host_readable()) return ok();
-    auto host = device_.to_host(own);  // lives until the next one
+    auto host = device_.to_host(own);  // valid until the next to_host()
     if (!host) return host.error();
     auto memory = allocate_host_memory(own.bytes());
     if (!memory) return memory.error();

@@ -13,11 +13,10 @@
 
 namespace rivulet::devices {
 
-/// One step over flat arrays that the host can read, all of P numbers and one scalar type. They do not
-/// overlap.
+/// One step over host-readable flat arrays of P elements and one scalar type. They do not overlap.
 struct OptimizerStep {
   GradientView parameters;
-  std::span<const GradientView> arrays;  ///< as OptimizerEntry::arrays has them
+  std::span<const GradientView> arrays;  ///< in the order of OptimizerEntry::arrays
   GradientView gradient;
   double scale = 1.0;  ///< of the gradient, from clipping
   double learning_rate = 0;
@@ -26,7 +25,7 @@ struct OptimizerStep {
   const Settings& settings;  ///< of the entry's keys
 };
 
-/// An array of an entry: OptimizerArray.
+/// An OptimizerArray of an entry.
 struct RememberedArray {
   std::string_view name;
   ArrayKind kind;
@@ -38,10 +37,11 @@ struct OptimizerEntry {
   std::string_view name;
   std::string_view help;
   std::span<const Key> keys;
-  std::span<const RememberedArray> arrays;  ///< what it remembers: P numbers each, part of the agreed state
-  void (*step)(const OptimizerStep&);       ///< null: nothing is computed, where only times matter
-  /// How far a gradient of 1 moves the parameters, by the steps that remember it, too. So what it remembers
-  /// is a sum of gradients, of which devices may keep parts. Null: it depends on the other gradients.
+  std::span<const RememberedArray> arrays;  ///< P elements each, part of the agreed state
+  void (*step)(const OptimizerStep&);       ///< null: computes nothing, for runs that only measure time
+  /// Total change of the parameters by a gradient of 1, including later steps by momentum. With it, the
+  /// optimizer's state is a sum of gradients, and devices may keep parts of it. Null: depends on other
+  /// gradients.
   double (*movement_per_gradient)(double learning_rate, const Settings& settings) = nullptr;
 };
 std::span<const OptimizerEntry* const> builtin_optimizers() noexcept;
@@ -53,12 +53,12 @@ struct OptimizerConfig {
   double weight_decay = 0.0;
   double clip_grad_norm = 0.0;  ///< 0 = off
   Settings settings = {};       ///< of the entry's keys
-  bool clip_usual = false;      ///< in place of clip_grad_norm: a multiple of the state's usual norm
+  bool clip_usual = false;      ///< clips at a multiple of the state's usual norm instead of clip_grad_norm
 };
-/// A gradient that is longer than this is made as long; 0: any length is right.
+/// Returns the norm to which gradients are clipped; 0: no clipping.
 double longest_gradient(const OptimizerConfig& config, const Statistics& known);
 
-/// ModelLayout::optimizer_arrays of its states.
+/// Returns ModelLayout::optimizer_arrays for this optimizer.
 std::vector<OptimizerArray> arrays_of(const OptimizerEntry& optimizer);
 
 struct ApplyReport {
@@ -66,10 +66,10 @@ struct ApplyReport {
   double learning_rate = 0;
 };
 
-/// One step of a state with an agreed contribution [P + B] that the host can read: the optimizer's on the
-/// parameters, buffers replaced, and the state's usual norm follows (as AutoClip: Seetharaman et al., 2020,
-/// of the mean square in place of a percentile). `step` counts from 1. Cost: one pass over the gradient for
-/// its norm, one over all arrays. Errors: those of a device that has to copy.
+/// Applies an agreed, host-readable contribution [P + B] to a state: steps the parameters, replaces the
+/// buffers, and updates the usual norm (as AutoClip: Seetharaman et al., 2020, with the mean square instead
+/// of a percentile). `step` counts from 1. Cost: one pass over the gradient for its norm, one over all
+/// arrays. Errors: those of a device that must copy.
 Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& state,
                                    const GradientView& agreed, double learning_rate_factor,
                                    std::uint64_t step, Device& device);

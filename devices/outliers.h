@@ -4,18 +4,16 @@
 
 #include "devices/model_state.h"
 
-/// Whether values beyond the limit are faults of a sensor, which count for nothing, or a change of the
-/// stream, which counts. All it remembers is one number for each column, Measured::beyond: it is averaged
-/// over devices, as all that they measure, and it survives a restart.
-///   - A few deviations beyond the limit, and different ones, are a change soon: at 5 % of the last 200 rows.
-///   - So far out that they are no readings, they are one at 10 % of the last 3000: a broken sensor comes
-///   back,
-///     another unit stays.
-///   - One and the same value again and again is a code for "nothing", or a switch. A code comes alone, for
-///   as
-///     long as it lasts; a switch goes to and fro. So only rows count that share their batch with others,
-///     toward the same 10 %. In batches of one row nothing is known as a code.
-/// The number is a share: of the former, above 0; of the two latter, below.
+/// Separates two kinds of values beyond the limit: sensor faults, which are ignored, and changes of the
+/// stream, which count. The only state is one value per column, Measured::beyond. As a measurement it is
+/// averaged over devices, and it survives a restart.
+///   - Different values a few deviations beyond the limit become a change at 5 % of the last 200 rows.
+///   - Values too far out to be readings become a change at 10 % of the last 3000 rows: a broken sensor
+///     recovers, another unit stays.
+///   - One repeated value is a code for "no value", or a switch. A code fills whole batches while it lasts; a
+///     switch alternates. So only rows that share a batch with other values count toward the same 10 %.
+///     Batches of one row cannot reveal a code.
+/// `beyond` is a share: positive for the first kind, negative for the other two.
 namespace rivulet::devices {
 
 /// Values of one column in a batch: [rows], `stride` apart.
@@ -25,25 +23,25 @@ struct ColumnValues {
   [[nodiscard]] double at(std::size_t row) const noexcept { return first[row * stride]; }
 };
 
-/// Those of them that lie beyond the limit.
+/// Values of a batch beyond the limit.
 struct Outliers {
   std::uint32_t count = 0;
   std::uint32_t absurd = 0;  ///< beyond the square of the limit
-  bool one_value = false;    ///< there are several, and all are the same
-  bool close = false;        ///< several on one side, different ones, closer to each other than to the mean
+  bool one_value = false;    ///< several, all equal
+  bool close = false;        ///< several different values on one side, closer to each other than to the mean
   [[nodiscard]] bool doubtful() const noexcept {
     return one_value || (count > 0 && 2 * absurd >= count && !close);
   }
 };
 Outliers outliers_in(const ColumnValues& values, const Column& column, double limit);
 
-/// `beyond` after a batch of N rows.
+/// Returns `beyond` after a batch of `rows` rows.
 double follow_outliers(double beyond, const Outliers& found, double rows, const Column& column,
                        double looks_back);
-/// Enough lie beyond the limit: the stream has changed.
+/// Whether enough values lie beyond the limit to count as a change of the stream.
 bool has_changed(double beyond);
 
-/// Rows that `beyond` looks back on, as long as it is above 0.
+/// Window of `beyond` in rows, while it is positive.
 inline constexpr double recent_rows = 200;
 
 }  // namespace rivulet::devices

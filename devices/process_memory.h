@@ -2,10 +2,10 @@
 
 namespace rivulet::devices {
 
-/// Makes malloc keep freed blocks of up to 4 MiB instead of giving them back to the system after every step:
-/// LeNet trains half as fast again. Larger ones go back: batches of many sizes would leave holes between them
-/// that nothing fits (bench/limits memory). Kernels that were made for sizes of batches are kept for some of
-/// them only. Process-wide, once, before threads start.
+/// Makes malloc keep freed blocks of up to 4 MiB instead of returning them to the system after every step:
+/// LeNet trains 1.5 times as fast. Larger blocks are returned, since batches of many sizes would fragment the
+/// heap (bench/limits memory). Limits oneDNN's cache of kernels, which has an entry per batch size.
+/// Process-wide; call once, before threads start.
 void keep_freed_memory();
 
 }  // namespace rivulet::devices

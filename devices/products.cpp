@@ -5,22 +5,22 @@
 namespace rivulet::devices {
 namespace {
 
-// Vectors of the width that a processor has: the compiler splits wider ones by way of the stack. As with
-// RIVULET_VECTOR_CODE, products and sums are rounded one by one (no fused multiply-add) in the order that is
-// written.
+// Vectors as wide as the processor's: the compiler splits wider ones through the stack. As with
+// RIVULET_VECTOR_CODE, products and sums are rounded one by one (no fused multiply-add), in the written
+// order.
 
-/// Columns of a tile, whose sums are held in registers.
+/// Columns of a tile; its sums stay in registers.
 constexpr std::size_t tile_columns = 16;
 
 template <class T, std::size_t bytes>
 using Vector __attribute__((vector_size(bytes))) = T;
-/// The same anywhere in an array of T.
+/// The same vector at any address in an array of T.
 template <class T, std::size_t bytes>
 struct [[gnu::packed, gnu::may_alias]] Unaligned {
   Vector<T, bytes> vector;
 };
 
-/// Sums in registers: nothing here takes their address.
+/// Keeps the sums in registers: nothing takes their address.
 template <class T, std::size_t bytes, std::size_t rows>
 [[gnu::always_inline]] inline void add_products(const T* left, std::size_t left_row, std::size_t left_depth,
                                                 const T* right, std::size_t right_row, std::size_t depth,
@@ -50,7 +50,7 @@ template <class T, std::size_t bytes, std::size_t rows>
       reinterpret_cast<Unaligned<T, bytes>*>(out + r * out_row + v * lanes)->vector = sums[r][v];
 }
 
-/// `width` of a tile's columns are wanted.
+/// Computes the first `width` columns of a tile.
 template <class T, std::size_t bytes, std::size_t rows>
 [[gnu::always_inline]] inline void tile(const Product<T>& p, std::size_t row, std::size_t column,
                                         std::size_t width) {

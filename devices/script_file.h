@@ -6,10 +6,10 @@
 
 #include "core/result.h"
 
-/// TorchScript files: models that somebody else made and saved with torch.jit.
+/// TorchScript files: users' models, saved with torch.jit.
 namespace rivulet::devices {
 
-/// No larger file is read.
+/// Maximum size of a file, packed and unpacked.
 inline constexpr std::uint64_t script_file_max_bytes = std::uint64_t{1} << 30;
 
 struct ScriptTensor {
@@ -17,27 +17,26 @@ struct ScriptTensor {
   std::vector<std::int64_t> shape;
 };
 
-/// What is in a file, and what one batch of zeros comes to.
+/// Contents of a file, and results of passes over rows of zeros.
 struct ScriptFacts {
   std::string sha256;
   std::uint64_t bytes = 0;
   std::string signature;  ///< of forward()
   std::vector<ScriptTensor> parameters;
-  std::vector<ScriptTensor> buffers;  ///< of floating point: those that training agrees on
+  std::vector<ScriptTensor> buffers;  ///< floating-point buffers, which are synchronized
   std::uint64_t parameter_numbers = 0;
   std::uint64_t buffer_numbers = 0;
-  std::int64_t outputs = 0;  ///< numbers that each row comes to
-  /// Why it cannot be trained with a single row, as one with batch norm cannot, or empty: batch.min is 2
-  /// then.
+  std::int64_t outputs = 0;  ///< outputs per row
+  /// Why it cannot train on a single row, as with batch norm: batch.min must be 2. Empty: it can.
   std::string one_row;
-  double forward_ms = 0;  ///< of one row, the second time
+  double forward_ms = 0;  ///< of one row, second pass
   double backward_ms = 0;
 };
 
-/// `input`: shape of one row. What is refused here is refused by a device that is to train it, and the other
-/// way round. The file's code is run, so it may never return: apart() can end it. Errors: io (cannot be read,
-/// is no such file, has a frozen parameter, forward() refuses such rows or gives other than one list of
-/// numbers for each: in the library's words), unavailable (a build without LibTorch).
+/// `input`: shape of one row. Rejects the same files as a training device. Runs the file's code, which may
+/// never return: apart() can end it. Errors: io (unreadable, not a TorchScript file, a frozen parameter,
+/// forward() rejects such rows or does not return one vector per row; with the library's message),
+/// unavailable (a build without LibTorch).
 Result<ScriptFacts> inspect_script(const std::string& path, std::span<const std::int64_t> input);
 
 }  // namespace rivulet::devices

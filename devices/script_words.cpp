@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t words_max = 500;
 constexpr std::string_view blanks = " \t\r\n";
 
-/// Without line ends, and without blanks at both ends or more than one in a row.
+/// Removes line ends, blanks at both ends, and repeated blanks.
 std::string in_one_line(std::string_view words) {
   std::string out;
   for (const char c : words) {
@@ -26,7 +26,7 @@ std::string_view line_at(std::string_view words, std::size_t at) {
   return words.substr(at, words.find('\n', at) - at);
 }
 
-/// 'File "net.py", line 3, in forward', of the last place that is named before `end`.
+/// Last place named before `end`: 'File "net.py", line 3, in forward'.
 std::string place_before(std::string_view words, std::size_t end) {
   const auto at = words.substr(0, end).rfind("  File \"");
   return at == std::string_view::npos ? "" : in_one_line(line_at(words, at));
@@ -35,7 +35,7 @@ std::string place_before(std::string_view words, std::size_t end) {
 }  // namespace
 
 std::string readable(std::string_view words) {
-  // A traceback ends with the script's own line and a mark below it; the reason comes last of all.
+  // A traceback ends with the script's own line and a mark below it; the reason follows.
   const auto mark = words.find("Traceback of TorchScript") == std::string_view::npos
                         ? std::string_view::npos
                         : words.rfind("<--- HERE");

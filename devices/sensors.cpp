@@ -15,9 +15,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t line_most = 256;
 constexpr std::size_t name_most = 64;
-constexpr int rail_channels = 6;  // 7 is the sum that the chip itself makes
+constexpr int rail_channels = 6;  // channel 7 is the chip's own sum
 
-/// The first line of a small file; nullopt if it is not there or the kernel refuses it.
+/// Returns the first line of a small file; nullopt if it is missing or the kernel rejects the read.
 std::optional<std::string> line_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string line(line_most, '\0');
@@ -38,7 +38,7 @@ std::optional<double> number_of(const fs::path& file) {
   return value;
 }
 
-/// Entries of a folder, in order of their names; none if it is not there.
+/// Returns the entries of a folder, sorted by name; none if it is missing.
 std::vector<fs::path> entries_of(const fs::path& folder, std::string_view prefix = "") {
   std::vector<fs::path> found;
   std::error_code error;
@@ -53,7 +53,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error) && !error;
 }
 
-/// What may be a label of a metric: printable, and not without end.
+/// Makes a metric label of a text: printable, of limited length.
 std::string label_of(std::string text) {
   text.resize(std::min(text.size(), name_most));
   std::ranges::replace_if(
@@ -66,14 +66,14 @@ bool is_gpu(const std::string& name) {
   return std::ranges::find(known, name) != known.end();
 }
 
-/// Does this chip measure currents, and not only voltages?
+/// Whether the chip measures currents, not only voltages.
 bool has_currents(const fs::path& monitor) {
   for (int channel = 1; channel <= rail_channels; ++channel)
     if (is_there(monitor / ("curr" + std::to_string(channel) + "_input"))) return true;
   return false;
 }
 
-/// A channel with a name that is not "not connected".
+/// Whether a channel is connected: it has a name other than "NC".
 bool is_rail(const std::optional<std::string>& label) {
   return label && !label->empty() && *label != "NC";
 }
@@ -121,7 +121,7 @@ void Sensors::read_heat(SensorReadings& out) const {
     const auto type = line_of(zone / "type");
     const auto milli = number_of(zone / "temp");
     if (!type || type->empty() || !milli) {
-      ++out.heat_errors;  // a part that is powered down refuses to be read
+      ++out.heat_errors;  // a powered-down part rejects reads
       continue;
     }
     std::string name = label_of(*type);
@@ -137,12 +137,12 @@ void Sensors::read_rails(SensorReadings& out) const {
       if (has_currents(monitor)) read_channels(monitor, out);
 }
 
-/// RAPL: energy_uj counts up to max_energy_range_uj. Only root may read it.
+/// RAPL: energy_uj counts up to max_energy_range_uj. Readable only by root.
 void Sensors::read_packages(SensorReadings& out) const {
   for (const auto& zone : entries_of(root_ / "sys/class/powercap", "intel-rapl:")) {
     const std::string folder = zone.filename().string();
     if (std::ranges::count(folder, ':') != 1 || out.power.size() == most)
-      continue;  // parts of a package are in it
+      continue;  // the package includes its parts
     const auto name = line_of(zone / "name");
     const auto energy = number_of(zone / "energy_uj");
     const auto wrap = number_of(zone / "max_energy_range_uj");
@@ -191,7 +191,7 @@ void Sensors::read_package_throttles(SensorReadings& out) const {
     if (out.throttles.size() < most) out.throttles.push_back({package, events});
 }
 
-/// Jetson: oc{N}_event_cnt of the monitors that throttle CPU and GPU when the supply cannot follow.
+/// Jetson: oc{N}_event_cnt of the over-current monitors, which throttle CPU and GPU.
 void Sensors::read_current_throttles(SensorReadings& out) const {
   constexpr std::string_view end = "_event_cnt";
   for (const auto& monitor : entries_of(root_ / "sys/class/hwmon", "hwmon")) {

@@ -12,11 +12,11 @@ struct ZoneHeat {
   double celsius = 0;
 };
 
-/// A supply rail, or a processor package that counts its own energy.
+/// A supply rail, or a processor package with an energy counter.
 struct RailPower {
   std::string rail;              ///< "VDD_IN", "package-0"
-  std::optional<double> watts;   ///< measured now
-  std::optional<double> joules;  ///< counted since some time in the past; starts again at `joules_wrap`
+  std::optional<double> watts;   ///< current power
+  std::optional<double> joules;  ///< counter; restarts at `joules_wrap`
   double joules_wrap = 0;
 };
 
@@ -27,7 +27,7 @@ struct GpuLoad {
   std::optional<double> hertz_max;
 };
 
-/// How often something had to slow down to stay within its limits, since its driver was loaded.
+/// Throttling events of one cause since its driver was loaded.
 struct ThrottleCount {
   std::string by;  ///< "package-0": heat of a processor package; "oc1": an over-current monitor of a Jetson
   double events = 0;
@@ -38,30 +38,29 @@ struct BoardMemory {
   double available_bytes = 0;
 };
 
-/// What one look found. What a machine does not have, or does not report, is absent: nothing here is 0
-/// because it is unknown.
+/// Results of one read(). Values that a machine lacks or does not report are absent, never 0.
 struct SensorReadings {
   std::vector<ZoneHeat> heat;             ///< at most Sensors::most
-  std::vector<RailPower> power;           ///< without rails that are the sum of others
-  std::optional<std::string> total_rail;  ///< the one of `power` that all others hang on
+  std::vector<RailPower> power;           ///< without rails that sum others
+  std::optional<std::string> total_rail;  ///< the rail in `power` that feeds all others
   std::vector<GpuLoad> gpus;
   std::vector<ThrottleCount> throttles;
-  std::optional<double> cpu_hertz;  ///< of the fastest core now
+  std::optional<double> cpu_hertz;  ///< of the fastest core
   std::optional<BoardMemory> memory;
-  std::uint64_t heat_errors = 0;  ///< there, but not readable at this moment
+  std::uint64_t heat_errors = 0;  ///< present, but unreadable
   std::uint64_t power_errors = 0;
   std::uint64_t gpu_errors = 0;
 };
 
-/// Power, heat, load and memory of a machine from the files of its kernel (sysfs, procfs): Jetson boards of
+/// Power, heat, load and memory of a machine from its kernel's files (sysfs, procfs): Jetson boards with
 /// JetPack 5 to 7 (INA3221 rails, devfreq, over-current monitors), and any Linux with thermal zones, RAPL,
-/// cpufreq. Looks for everything anew with each read(), for parts of a board appear late. One read() opens
-/// some dozens of small files, about a millisecond. Owner: the thread that measures.
+/// cpufreq. Each read() searches again, since parts of a board may appear late. It opens some dozens of small
+/// files, about 1 ms. Owner: the measuring thread.
 class Sensors {
  public:
-  static constexpr std::size_t most = 64;  ///< of each kind; names are cut at 64 characters
+  static constexpr std::size_t most = 64;  ///< maximum of each kind; names are cut at 64 characters
 
-  /// `root`: "/" of the machine, or a tree that looks like it.
+  /// `root`: "/", or a directory tree of the same structure.
   explicit Sensors(std::filesystem::path root) : root_(std::move(root)) {}
 
   [[nodiscard]] SensorReadings read() const;

@@ -2,7 +2,7 @@
 
 namespace rivulet::devices {
 
-/// Mean and variance of some rows, with those of others that are the part `weight` of all.
+/// Merges mean and variance with those of more rows, which are the fraction `weight` of all rows.
 inline void merge_spread(double& mean, double& variance, double more_mean, double more_variance,
                          double weight) {
   const double distance = more_mean - mean;

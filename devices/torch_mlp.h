@@ -8,15 +8,15 @@
 
 namespace rivulet::devices {
 
-/// The keys of model `mlp`, checked.
+/// Checked keys of model `mlp`.
 struct MlpShape {
   std::vector<std::int64_t> hidden;
   bool tanh = false;  ///< else ReLU
   bool skip = false;  ///< devices/columns.h, skip_over_features()
 };
 
-/// Model `mlp` by LibTorch: wide layers, a GPU, bfloat16. Null in a build without LibTorch. Errors: as
-/// make_torch_trainer().
+/// Makes model `mlp` on LibTorch, for wide layers, GPUs and bfloat16. Null in a build without LibTorch.
+/// Errors: as make_torch_trainer().
 extern Result<std::unique_ptr<Trainer>> (*const make_torch_mlp)(const ModelConfig&, const MlpShape&,
                                                                 const ComputePlace&);
 

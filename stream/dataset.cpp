@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// All records in one block of memory.
+/// All records in one contiguous block.
 class MemoryDataset final : public Dataset {
  public:
   MemoryDataset(std::string format, std::vector<std::byte> bytes, std::vector<TextRecord> records,
@@ -40,7 +40,7 @@ class MemoryDataset final : public Dataset {
   std::vector<std::uint8_t> labels_;
 };
 
-/// A file, unpacked if it is a gzip file. Errors: io (names the file).
+/// Reads a file, decompressing gzip. Errors: io (names the file).
 Result<std::vector<std::byte>> read_file(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
   if (file == nullptr) return Error{ErrorCode::io, path + ": " + std::generic_category().message(errno)};
@@ -63,7 +63,7 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
   return bytes;
 }
 
-/// One IDX file of unsigned bytes: dimensions and where the numbers begin.
+/// One IDX file of unsigned bytes: dimensions and the start of the values.
 struct Idx {
   std::string path;
   std::vector<std::byte> bytes;
@@ -86,12 +86,12 @@ Result<Idx> read_idx(const std::string& path, std::size_t least_dimensions) {
   Idx idx{.path = path, .bytes = std::move(bytes).value()};
   const std::span<const std::byte> all(idx.bytes);
   if (all.size() < 4 || all[0] != std::byte{0} || all[1] != std::byte{0})
-    return wrong_byte(path, 0, "not an IDX file (it begins with two zero bytes)");
+    return wrong_byte(path, 0, "not an IDX file (must begin with two zero bytes)");
   if (all[2] != std::byte{8}) return wrong_byte(path, 2, "not an IDX file of unsigned bytes (type 0x08)");
   const auto dimensions = std::to_integer<std::size_t>(all[3]);
   idx.begin = 4 + 4 * dimensions;
   if (dimensions < least_dimensions || dimensions > 8)
-    return wrong_byte(path, 3, "an IDX file with " + std::to_string(dimensions) + " dimensions");
+    return wrong_byte(path, 3, "unsupported IDX file with " + std::to_string(dimensions) + " dimensions");
   if (all.size() < idx.begin) return wrong_byte(path, all.size(), "the header ends early");
   std::size_t expected = 1;
   for (std::size_t d = 0; d < dimensions; ++d) {
@@ -101,12 +101,12 @@ Result<Idx> read_idx(const std::string& path, std::size_t least_dimensions) {
   }
   if (all.size() - idx.begin != expected)
     return wrong_byte(path, all.size(),
-                      "the header promises " + std::to_string(expected) + " bytes of numbers, there are " +
+                      "the header specifies " + std::to_string(expected) + " bytes of values, the file has " +
                           std::to_string(all.size() - idx.begin));
   return idx;
 }
 
-/// The file with this name, or with .gz behind it; empty if there is neither.
+/// The path of the file with this name, or of its .gz version; empty if there is neither.
 std::string existing(const fs::path& folder, const std::string& name) {
   for (const auto* suffix : {"", ".gz"})
     if (fs::exists(folder / (name + suffix))) return (folder / (name + suffix)).string();
@@ -151,7 +151,7 @@ Result<std::unique_ptr<Dataset>> open_text(const std::string& path, const std::s
       new MemoryDataset(format, std::move(bytes).value(), std::move(records).value(), {}));
 }
 
-/// csv or json by the name of a file, .gz or not; empty for others.
+/// csv or json by file extension, with or without .gz; empty for other files.
 std::string format_of(fs::path path) {
   if (path.extension() == ".gz") path = path.stem();
   const auto extension = path.extension();

@@ -15,46 +15,48 @@
 
 namespace rivulet::stream {
 
-/// What a value that is missing becomes: an absent field, null, an empty column, a code that says so.
+/// Replacement of a missing value: an absent field, null, an empty column, or a missing-value code.
 struct Fill {
   enum class Kind : std::uint8_t {
-    drop,    ///< nothing: its row is dropped
-    mean,    ///< NaN, which the normalizer replaces (DecodeConfig::normalizes); no value in a whole row:
+    drop,    ///< no replacement: the row is dropped
+    mean,    ///< NaN, which the normalizer replaces (DecodeConfig::normalizes); a row without any value is
              ///< dropped
-    last,    ///< what the feature last was in this partition; as `mean` until that is known, else as `drop`
+    last,    ///< last value of the feature in this partition; until there is one, as `mean` or else `drop`
     number,  ///< `value`
   } kind = Kind::drop;
-  double value = 0;  ///< as records have it, before scale and shift
+  double value = 0;  ///< before scale and shift, as in records
 };
 
-/// [decode] of the configuration, as plain values: what formats share, and the keys of the chosen one.
+/// [decode] of the configuration as plain values: those common to all formats, and the keys of the chosen
+/// one.
 struct DecodeConfig {
   std::string format = "raw";
   std::size_t max_record_bytes = 1'000'000;
-  std::uint32_t classes = 0;        ///< > 0: targets are class indices and checked against it; 0: regression
-  std::vector<std::int64_t> shape;  ///< of one row; {n} of the list of features if empty
-  std::vector<double> scale = {1};  ///< x * scale + shift: one for all features, or one each
+  std::uint32_t classes = 0;        ///< > 0: number of classes, checked against targets; 0: regression
+  std::vector<std::int64_t> shape;  ///< of one row; empty: {number of listed features}
+  std::vector<double> scale = {1};  ///< x * scale + shift: one for all features, or one per feature
   std::vector<double> shift = {0};
-  bool normalizes = false;      ///< a NaN becomes the feature's mean behind the decoder
-  std::vector<double> missing;  ///< numbers that say that there is none, as records have them
+  bool normalizes = false;      ///< a later normalizer replaces a NaN by the feature's mean
+  std::vector<double> missing;  ///< missing-value codes, as in records
   Fill fill;
-  std::string where;                     ///< "FIELD = VALUE" of the rows that are meant; empty: all
-  char decimal = '.';                    ///< of numbers in texts
-  std::vector<std::string> features;     ///< of formats that list them
-  std::string target;                    ///< of formats that name it
-  std::vector<std::string> class_names;  ///< a label's class is its place; empty: whole numbers
-  Settings settings;                     ///< of DecoderEntry::keys
+  std::string where;                     ///< "FIELD = VALUE" of the selected rows; empty: all
+  char decimal = '.';                    ///< decimal sign of numbers in texts
+  std::vector<std::string> features;     ///< for formats with named features
+  std::string target;                    ///< for formats with a named target
+  std::vector<std::string> class_names;  ///< a label's class is its index; empty: labels are integers
+  Settings settings;                     ///< values of DecoderEntry::keys
 };
 
-/// One step of a decoder over the current record.
+/// Result of one decoder step on the current record.
 struct Decoded {
   enum class Kind : std::uint8_t { row, dropped, end } kind = Kind::end;
-  DropReason reason = DropReason::malformed;  ///< for dropped
-  std::uint32_t rows = 1;                     ///< rows passed by this step (a broken record drops as one row)
+  DropReason reason = DropReason::malformed;  ///< if dropped
+  std::uint32_t rows = 1;                     ///< rows consumed by this step (a malformed record drops as one
+                                              ///< row)
 };
 
-/// Of one feature: rows in which it differs from the row before, and in how many of them 32 bits make another
-/// difference of it, by more than a tenth. Least and greatest as records have it.
+/// For one feature: changes between consecutive rows, and how many of them change by more than a tenth when
+/// rounded to 32 bits. Minimum and maximum as in records.
 struct Narrowing {
   double least = 0;
   double greatest = 0;
@@ -63,54 +65,55 @@ struct Narrowing {
   double scale = 1;  ///< as configured
 };
 
-/// Bytes to numbers. A cursor over one record, so that a record whose rows do not all fit can wait half read:
+/// Decodes bytes into values. A cursor over one record, so that decoding can pause when its rows do not all
+/// fit:
 ///   begin(record); while (next(slot).kind != end) ...
-/// No row leaves a decoder with an infinity or a label outside [0, classes), nor with a NaN but this: where
-/// DecodeConfig::normalizes, a quiet NaN in a feature is a value that is missing. Never throws, never reads
-/// outside the record, allocates nothing per good row after warm-up. One thread at a time; not shared.
+/// No row leaves a decoder with an infinity or a label outside [0, classes). The only NaN is a quiet one in a
+/// feature whose value is missing, where DecodeConfig::normalizes. Never throws, never reads outside the
+/// record, does not allocate for valid rows after warm-up. One thread at a time; not shared.
 class Decoder {
  public:
   virtual ~Decoder() = default;
   [[nodiscard]] virtual const RowShape& shape() const noexcept = 0;
-  /// Takes the record; its bytes must live until next() said end.
+  /// Starts a record; its bytes must live until next() returns end.
   virtual void begin(const Record& record) noexcept = 0;
-  /// The next row of the record into `out`, or why it was dropped, or end.
+  /// Decodes the next row of the record into `out`. Returns a row, the reason why it was dropped, or end.
   virtual Decoded next(RowSlot out) noexcept = 0;
-  /// Human words for the last dropped row (field, value), valid until the next call. For logs, not labels.
+  /// Description of the last drop (field, value), valid until the next call. For logs, not for labels.
   [[nodiscard]] virtual std::string_view detail() const noexcept = 0;
-  /// The label of the last row, or of one dropped after its label was read, as its record has it; empty: none
-  /// was read. For people: makes a copy.
+  /// The label of the last row, also if it was dropped after its label was read, as in the record; empty if
+  /// none was read. For messages: returns a copy.
   [[nodiscard]] virtual std::string label() const { return {}; }
-  /// What the configuration calls a feature, in the order of columns; empty: it has no name.
+  /// Configured name of a feature, in column order; empty if it has none.
   [[nodiscard]] virtual std::string feature(std::size_t /*column*/) const { return {}; }
-  /// What people read of a column: its feature, or where it stands.
+  /// Name of a column in messages: its feature, or its index.
   [[nodiscard]] virtual std::string column_name(std::size_t column) const {
     std::string name = feature(column);
     return name.empty() ? std::to_string(column) : name;
   }
-  /// How often each feature was missing so far, whatever became of it: of the first 64, and behind them of
-  /// all others together. Empty: the format has no such values.
+  /// How often each feature was missing so far, whether filled or dropped: one count for each of the first
+  /// 64, then one for all others. Empty: the format has no missing values.
   [[nodiscard]] virtual std::span<const std::uint64_t> missing() const noexcept { return {}; }
-  /// Begins (or ends) to compare rows for narrowing(), which costs a look at each value. Memory: 48 bytes a
-  /// feature; of 65 536 features or more nothing is compared.
+  /// Starts (or stops) comparing rows for narrowing(), at some cost per value. Memory: 48 bytes per feature;
+  /// inactive from 65 536 features on.
   virtual void watch_narrowing(bool /*on*/) {}
-  /// Of each feature, since it was watched; empty: it is not.
+  /// Per feature, since watch_narrowing(true); empty if off.
   [[nodiscard]] virtual std::span<const Narrowing> narrowing() const noexcept { return {}; }
 };
 
 /// One entry of the catalog of formats. To add a format, add a file stream/decoder/<name>.cpp that defines
-/// `const DecoderEntry decoder_<name>`; the build finds it, and its keys are configuration keys.
+/// `const DecoderEntry decoder_<name>`. The build finds it, and its keys become configuration keys.
 struct DecoderEntry {
   std::string_view name;
   std::string_view help;
   /// Errors: invalid_config (names the key).
   Result<std::unique_ptr<Decoder>> (*make)(const DecodeConfig&);
-  /// "decode.<name>.<key>". Those called shape, scale, shift, features, target and classes are also the
-  /// fields of DecodeConfig.
+  /// "decode.<name>.<key>". Keys named shape, scale, shift, features, target and classes also set fields of
+  /// DecodeConfig.
   std::span<const Key> keys = {};
 };
 
-/// The formats compiled in, sorted by name.
+/// The compiled-in formats, sorted by name.
 std::span<const DecoderEntry* const> builtin_decoders() noexcept;
 
 }  // namespace rivulet::stream

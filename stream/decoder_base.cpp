@@ -6,7 +6,7 @@
 namespace rivulet::stream {
 namespace {
 
-constexpr std::size_t missing_counted = 65;  // the last of all that follow
+constexpr std::size_t missing_counted = 65;  // 64 features and one count for all others
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void DecoderBase::describe(std::string_view text, std::string_view value) noexce
   put(text);
   if (value.empty()) return;
   put(": ");
-  put(value.substr(0, 60));  // a value can be a megabyte of garbage
+  put(value.substr(0, 60));  // a value may be a megabyte of garbage
 }
 
 void DecoderBase::describe(DropReason reason, const Culprit& culprit) noexcept {
@@ -81,7 +81,7 @@ Decoded DecoderBase::next(RowSlot out) noexcept {
     return drop(*whole_);
   }
   RIVULET_CHECK(out.features.size() == columns_ && out.targets.size() == shape_.targets,
-                "a slot of another shape");
+                "the slot has another shape");
   number_label_.reset();
   text_label_ = {};
   missing_in_row_ = 0;
@@ -90,11 +90,11 @@ Decoded DecoderBase::next(RowSlot out) noexcept {
   return step.kind == Decoded::Kind::row ? whole_row(out, step) : step;
 }
 
-/// Means alone say nothing of this row: it is one of another kind, most likely.
+/// A row of fill values only carries no information: most likely it is a row of another kind.
 Decoded DecoderBase::whole_row(RowSlot out, Decoded step) noexcept {
   const auto is_unknown = [](float x) { return std::isnan(x); };
   if (missing_in_row_ == columns_ && std::ranges::all_of(out.features, is_unknown)) {
-    describe("the row has a value for none of the features");
+    describe("the row has no value for any feature");
     return drop(DropReason::missing_field);
   }
   if (last_values_) last_values_->row(out.features);
@@ -159,7 +159,7 @@ std::optional<DropReason> DecoderBase::target_into(float& out, double x) noexcep
   }
   if (classes_ == 0 && std::ranges::find(codes_, x) != codes_.end()) {
     std::array<char, 32> room{};
-    describe("the target is one of the codes in missing", text_of(x, room));
+    describe("the target is a missing-value code", text_of(x, room));
     return DropReason::missing_field;
   }
   if (classes_ > 0 && (x < 0 || x >= classes_ || x != std::floor(x))) {
@@ -198,14 +198,13 @@ std::string_view text_of(double x, std::span<char, 32> room) noexcept {
 
 namespace {
 
-/// What is wrong with a scale or shift for rows of N features, or empty.
+/// The error of a scale or shift for rows with `columns` features; empty if valid.
 std::string unfit(const std::vector<double>& values, const std::string& key, std::size_t columns) {
   const bool finite = std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
   if (!finite) return "." + key + " must be a finite number";
   if (values.size() == 1 || values.size() == columns) return {};
   return "." + key + " has " + std::to_string(values.size()) +
-         " numbers: it must be one number for all features, or a list with one for each of the " +
-         std::to_string(columns);
+         " values: it must be one value for all features, or a list of " + std::to_string(columns);
 }
 
 }  // namespace
@@ -253,7 +252,7 @@ std::optional<double> parse_number(std::string_view text) noexcept {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
   if (end != text.data() + text.size() || code == std::errc::invalid_argument) return std::nullopt;
   if (code != std::errc::result_out_of_range) return x;
-  // from_chars does not say which end it fell off: a negative exponent or a leading zero means too small.
+  // from_chars does not report the direction: a negative exponent or a leading zero means underflow.
   const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
   const auto exponent = digits.find_first_of("eE");
   const bool small = exponent == std::string_view::npos ? digits.starts_with('0') || digits.starts_with('.')

@@ -9,7 +9,7 @@ Error with_key(std::string_view key, const Error& error) {
   return {error.code, "decode.json." + std::string(key) + ": " + error.message};
 }
 
-/// A path to a single value.
+/// Parses a path that must lead to a single value.
 Result<JsonPath> single(std::string_view key, const std::string& text) {
   auto path = parse_json_path(text);
   if (!path) return with_key(key, path.error());

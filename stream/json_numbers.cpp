@@ -38,7 +38,7 @@ std::string with_fractions(std::string_view text) {
     const std::size_t stop = std::min(text.find_first_not_of("0123456789+-.eE", i), text.size());
     const std::string_view number = text.substr(i, stop - i);
     out += number;
-    // 2^63 is the least below zero, 2^64 - 1 the most above it: numbers of fewer digits all fit.
+    // The 64-bit limits, -2^63 and 2^64 - 1, have 19 and 20 digits: numbers with fewer digits always fit.
     const std::size_t longest = i > 0 && text[i - 1] == '-' ? 18 : 19;
     if (number.size() > longest && number.find_first_of(".eE") == std::string_view::npos) out += ".0";
     i = stop - 1;

@@ -97,7 +97,7 @@ std::optional<std::size_t> JsonPath::width() const {
 
 std::string JsonPath::name_of(std::size_t n) const {
   std::string name;
-  // From the last step, whose index runs fastest.
+  // From the last step, whose index varies fastest.
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (step->kind == JsonStep::Kind::key) {
       name.insert(0, (std::next(step) == steps.rend() ? "" : ".") + key_in_path(step->key));

@@ -5,7 +5,7 @@
 namespace rivulet::stream {
 namespace {
 
-/// Walks over text that a parser has found to be valid; stops at its end if it is not.
+/// Scans text that a parser has validated; stops at the end if it is malformed.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -29,7 +29,7 @@ class Scanner {
     return inside;
   }
 
-  /// Over one value of any depth, counting brackets.
+  /// Skips one value of any depth, counting brackets.
   std::string_view value() noexcept {
     std::size_t depth = 0;
     skip_blanks();

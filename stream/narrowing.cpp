@@ -14,8 +14,8 @@ constexpr std::size_t sentences_max = 8;
 constexpr std::uint64_t least_lost = 10;
 constexpr std::uint64_t least_share = 20;  // of 1
 constexpr double lost_beyond = 0.1;        // of a difference
-// Times that they lie further from 0 than apart: from there on a shift gains anything, and the loss is one of
-// what the model gets in the end, which is the place within the range.
+// Ratio of distance from 0 to range above which a shift helps: the model gets positions within the range in
+// the end, so only their loss matters.
 constexpr double far = 64;
 
 }  // namespace
@@ -55,8 +55,8 @@ std::vector<std::string> narrowing_words(const Decoder& decoder) {
     const Narrowing& feature = features[i];
     if (!loses(feature)) continue;
     words.push_back(fmt::format(
-        "feature \"{}\" goes from {} to {}: 32 bits lose {} of {} differences between rows; a shift "
-        "of {} for it saves them",
+        "feature \"{}\" ranges from {} to {}: 32 bits lose {} of {} differences between rows; a shift "
+        "of {} preserves them",
         decoder.column_name(i), feature.least, feature.greatest, feature.lost, feature.differences,
         shift_for(feature)));
   }

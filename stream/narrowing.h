@@ -4,17 +4,17 @@
 
 #include "stream/decoder.h"
 
-/// What is to be said of features whose numbers 32 bits cannot hold: by peek, validate and run alike.
+/// Warnings about features that lose precision in 32 bits; shared by peek, validate and run.
 namespace rivulet::stream {
 
-/// So much is lost that a model notices, and that a shift saves: a twentieth of the differences between rows,
-/// and ten of them, of values that lie far from 0 and near each other.
+/// Whether the loss affects the model and a shift avoids it: a twentieth of the differences between rows is
+/// lost, at least ten, and the values lie far from 0 and close together.
 bool loses(const Narrowing& feature) noexcept;
 
-/// The shift that brings the middle of the values near 0.
+/// The shift that moves the middle of the values near 0.
 double shift_for(const Narrowing& feature) noexcept;
 
-/// A sentence for each feature that loses, at most eight; empty: none does.
+/// One sentence for each feature that loses precision, at most eight; empty if none does.
 std::vector<std::string> narrowing_words(const Decoder& decoder);
 
 }  // namespace rivulet::stream

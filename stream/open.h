@@ -12,47 +12,47 @@
 #include "core/metrics.h"
 #include "stream/source.h"
 
-/// Opening the things of this folder. The only header of stream/ that wirings need besides the interfaces.
+/// Opens the implementations in stream/. Wirings need only this header and the interfaces of stream/.
 namespace rivulet::stream {
 
-using Properties = std::vector<std::pair<std::string, std::string>>;  ///< librdkafka's own names, in order
+using Properties = std::vector<std::pair<std::string, std::string>>;  ///< by librdkafka's names, in order
 
-/// A partition as the user wrote it.
+/// A partition as configured.
 struct TopicPartition {
   std::string topic;
   PartitionId id;
 };
 
-/// Where to begin a partition that no state knows.
+/// Where to begin a partition that no state covers.
 struct StartOffset {
   enum class Kind : std::uint8_t { earliest, latest, absolute } kind = Kind::earliest;
   std::int64_t offset = 0;
 };
 
 struct KafkaSourceConfig {
-  Properties properties;  ///< whole [source.kafka.properties]; what losing no row asks is added where unset
+  Properties properties;  ///< all of [source.kafka.properties]; unset ones get values that lose no row
   std::string group_id;   ///< for commits only: rivulet.<job>
   std::string client_id;
-  std::vector<std::string> topics;  ///< of the job, as PartitionId::topic counts them
-  StartOffset start;                ///< of a partition that is assigned without a cursor
+  std::vector<std::string> topics;  ///< of the job, indexed by PartitionId::topic
+  StartOffset start;                ///< for a partition assigned without a cursor
   Duration open_deadline = std::chrono::seconds(10);
-  bool count_gaps = false;  ///< after a retention cut: resume behind the gap, instead of stopping
-  /// Remembers of each partition a record that was read, so that a topic made anew is found out after a
-  /// restart, too. Empty: only while the process lives.
+  bool count_gaps = false;  ///< after deletion by retention: resume after the gap instead of stopping
+  /// File with one record per partition that was read, so that a recreated topic is detected after a restart
+  /// too. Empty: detected only while the process lives.
   std::string anchor_file;
-  Duration anchor_every = std::chrono::seconds(30);  ///< how often that record is looked up again
-  Duration anchor_hold = std::chrono::seconds(2);    ///< what newer records wait for an answer, at most
+  Duration anchor_every = std::chrono::seconds(30);  ///< interval between checks of that record
+  Duration anchor_hold = std::chrono::seconds(2);    ///< maximum time that newer records wait for a check
 };
 
-/// A consumer with assign() at absolute offsets. Connects lazily; a topic or partition that does not exist is
-/// an `unavailable` of poll() within open_deadline, naming it. Offsets are never reset: a partition stops
-/// (PartitionState) when its next offset was deleted unread and count_gaps is not set, when it lies beyond
-/// the end, and when its topic is another one under the same name (kafka/same_log.h). Property errors:
-/// invalid_config at once, with librdkafka's words.
+/// A consumer with assign() at absolute offsets. Connects lazily. A missing topic or partition is an
+/// `unavailable` error of poll() within open_deadline; it names the topic. Offsets are never reset. A
+/// partition stops (PartitionState) when its next offset was deleted unread and count_gaps is not set, when
+/// its next offset is beyond the end, or when its topic was recreated (kafka/same_log.h). Invalid properties:
+/// invalid_config at once, with librdkafka's message.
 Result<std::unique_ptr<RecordSource>> open_kafka_source(const KafkaSourceConfig&, const Clock&, MetricsSink&);
 
-/// A data set from a folder or file (see dataset.h), all of it in every partition, `rows_per_second` each
-/// (0 = as fast as asked).
+/// A data set from a directory or file (see dataset.h). Each partition plays all of it at `rows_per_second`
+/// (0 = as fast as polled).
 struct FileSourceConfig {
   std::string path;
   std::string format;  ///< of the records: raw, csv, json
@@ -62,18 +62,18 @@ struct FileSourceConfig {
 };
 Result<std::unique_ptr<RecordSource>> open_file_source(const FileSourceConfig&, const Clock&);
 
-/// Learnable rows from a seed: y = one-hot argmax or linear of hidden weights plus noise. In the `raw` f32
-/// layout (f32 label, f32 features), rate as a function of time so that streams can change and fall silent.
+/// Learnable rows from a seed: y = one-hot argmax or linear function of hidden weights, plus noise. In the
+/// `raw` f32 layout (f32 label, f32 features). The rate is a function of time: streams can change and pause.
 struct SyntheticSourceConfig {
   std::size_t columns = 16;
   std::uint32_t classes = 0;  ///< 0 = regression
   std::uint64_t seed = 1;
   std::function<double(TimePoint)> rows_per_second;  ///< per partition; piecewise constant
-  bool blank = false;                                ///< all rows are zeros: for who only counts them
+  bool blank = false;                                ///< all rows are zeros: for callers that only count them
 };
 Result<std::unique_ptr<RecordSource>> open_synthetic_source(const SyntheticSourceConfig&, const Clock&);
 
-/// Records given one by one with their due time: exact replays and tests. `partitions`: those that there are.
+/// A fixed list of records with due times, for exact replays and tests. `partitions`: all that exist.
 struct ScriptedRecord {
   TimePoint due;
   PartitionId partition;
@@ -84,41 +84,41 @@ struct ScriptedRecord {
 std::unique_ptr<RecordSource> open_scripted_source(std::vector<PartitionId> partitions,
                                                    std::vector<ScriptedRecord> records, const Clock&);
 
-/// The control log over one Kafka topic that must have exactly one partition.
+/// The control log: one Kafka topic that must have exactly one partition.
 struct KafkaLogConfig {
   Properties properties;
   std::string topic;  ///< rivulet.<job>.control
   std::string client_id;
-  bool create = true;  ///< try the Admin API when it is missing (needs a broker that has it)
+  bool create = true;  ///< create a missing topic through the Admin API (if the broker supports it)
   Duration open_deadline = std::chrono::seconds(10);
 };
-/// poll() errors: unavailable naming the topic, and the exact command that creates it, if it is missing and
-/// cannot be created; unavailable "has 3 partitions, exactly one is allowed" otherwise.
+/// poll() errors: unavailable with the topic and the command that creates it, if it is missing and cannot be
+/// created; unavailable "has 3 partitions, exactly one is allowed" otherwise.
 Result<std::unique_ptr<OrderedLog>> open_kafka_log(const KafkaLogConfig&);
 
-/// Lets librdkafka itself judge every property; returns one message for each it refuses.
+/// Validates every property with librdkafka; returns one message per rejected property.
 std::vector<std::string> check_kafka_properties(const Properties&);
 /// "2.0.2"
 std::string kafka_client_version();
 
-/// Which offsets a partition holds: [low, high).
+/// Offsets of a partition: [low, high).
 struct LogEnds {
   std::int64_t low = 0;
   std::int64_t high = 0;
 };
-/// Of each partition, in order, asked from its leader. Errors: unavailable (names topic and partition).
+/// Returns the ends of each partition, in order. Errors: unavailable (names topic and partition).
 Result<std::vector<LogEnds>> log_ends(const Properties&, const std::vector<TopicPartition>& partitions,
                                       Duration deadline);
 
-/// The names of all topics that the user may see, in no order. Errors: unavailable (no broker answers).
+/// Returns the names of all topics visible to the user, unordered. Errors: unavailable (no broker answers).
 Result<std::vector<std::string>> list_topics(const Properties&, Duration deadline);
-/// The jobs whose control topics are among them.
+/// Returns the jobs whose control topics are in `topics`.
 std::vector<std::string> jobs_among(const std::vector<std::string>& topics);
 
-/// How many partitions a topic has; nullopt: there is no such topic. Asking does not make it. Errors:
-/// unavailable (no broker answers; the user may not see the topic).
+/// Returns the number of partitions of a topic; nullopt if it does not exist. Never creates it. Errors:
+/// unavailable (no broker answers; no permission to see the topic).
 Result<std::optional<int>> find_topic(const Properties&, const std::string& topic, Duration deadline);
-/// The same where it must be there. Errors: unavailable, also if it is not.
+/// As find_topic(), for a topic that must exist. Errors: unavailable, also if it does not exist.
 Result<int> partition_count(const Properties&, const std::string& topic, Duration deadline);
 
 }  // namespace rivulet::stream

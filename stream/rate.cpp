@@ -15,7 +15,7 @@ void RateEstimate::roll_to(TimePoint now) noexcept {
 
 void RateEstimate::arrived(std::uint64_t rows, TimePoint now) noexcept {
   roll_to(now);
-  // After a window of silence the stream begins anew, or its first rows would be spread over the silence.
+  // After a silent window, measuring restarts; else the first rows would be averaged over the silence.
   if (!any_ || std::all_of(std::begin(count_), std::end(count_), [](auto n) { return n == 0; }))
     started_ = now;
   any_ = true;
@@ -27,7 +27,7 @@ double RateEstimate::rows_per_second(TimePoint now) noexcept {
   roll_to(now);
   std::uint64_t rows = 0;
   for (const auto n : count_) rows += n;
-  // The window ends now and begins with its oldest bucket; a bucket is the shortest time worth dividing by.
+  // The window begins with its oldest bucket and ends now. The divisor is at least one bucket.
   const TimePoint window_begin{bucket_ * (head_ - buckets + 1)};
   const Duration measured = std::max(now - std::max(window_begin, started_), bucket_);
   return static_cast<double>(rows) / to_seconds(measured);

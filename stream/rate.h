@@ -5,14 +5,14 @@
 
 namespace rivulet::stream {
 
-/// Rows per second of a stream, measured where they arrive. Gets time as an argument, so it needs no clock.
-/// A window of recent arrivals; silence drives it to zero: after `window` without a row it is exactly 0.
-/// Owner: the ingest thread.
+/// Rows per second of a stream, measured on arrival over a window of recent rows. Takes the time as an
+/// argument, so it needs no clock. After `window` without a row the rate is exactly 0. Owner: the ingest
+/// thread.
 class RateEstimate {
  public:
   explicit RateEstimate(Duration window = std::chrono::seconds(2)) noexcept;
   void arrived(std::uint64_t rows, TimePoint now) noexcept;
-  /// Rows per second at `now`. During the first window it divides by the time since the first arrival.
+  /// Rows per second at `now`. During the first window, the divisor is the time since the first arrival.
   [[nodiscard]] double rows_per_second(TimePoint now) noexcept;
 
  private:
@@ -25,20 +25,20 @@ class RateEstimate {
   bool any_ = false;
 };
 
-/// Records per second that a log grows by, seen from looks at where it ends, which may be far apart or see
-/// nothing new for a while (a paused partition). An average of the last seconds. Owner: the ingest thread.
+/// Growth of a log in records per second, averaged over the last seconds. Estimated from observed end
+/// offsets, which may be far apart or constant for a while (a paused partition). Owner: the ingest thread.
 class GrowthEstimate {
  public:
   explicit GrowthEstimate(Duration window = std::chrono::seconds(5)) noexcept : window_(window) {}
-  /// Never less than before; the first look only begins.
+  /// Records the end offset. The first one, and a lower one than before, only restart the measurement.
   void reached(std::int64_t end, TimePoint now) noexcept;
-  /// A log that was seen to grow no more for long grows no faster than one record since.
+  /// Growth rate at `now`. After a window without growth: at most one record per time since then.
   [[nodiscard]] double per_second(TimePoint now) const noexcept;
 
  private:
   Duration window_;
   std::int64_t end_ = -1;
-  TimePoint since_{};  ///< of the last growth that was seen
+  TimePoint since_{};  ///< time of the last observed growth
   double rate_ = 0;
   bool known_ = false;
 };

@@ -6,27 +6,27 @@
 #include "core/time.h"
 #include "stream/open.h"
 
-/// What a device does on a Kafka with access lists, tried without doing it: brokers look at rights before
-/// they look at anything else, and each question here is one that they then refuse. Every call makes a client
-/// of its own and blocks until the broker has answered, at most about twice `deadline` and 4 s more. The
-/// embedded broker has no lists: there everything is allowed. Errors: unavailable (the right that is
-/// missing), timed_out (nobody answered: which broker, at which address, in the client's words).
+/// Checks of Kafka permissions without side effects. Brokers check permissions before anything else; each
+/// request here is one that they then reject for another reason. Every call opens its own client and blocks
+/// until the broker has answered, at most about twice `deadline` plus 4 s. The embedded broker has no access
+/// control: it permits everything. Errors: unavailable (the missing permission), timed_out (no answer: the
+/// broker, its address, and librdkafka's message).
 namespace rivulet::stream {
 
-/// Do the leaders of these partitions answer, each at the address that it advertises? Blocks up to
-/// `deadline`. Errors: timed_out (each that does not).
+/// Checks that the leaders of these partitions answer at their advertised addresses. Blocks up to `deadline`.
+/// Errors: timed_out (lists all that do not).
 Status try_leaders(const Properties&, const std::vector<TopicPartition>& partitions, Duration deadline);
 
-/// May the user read `topic` and commit offsets as `group`? Asks to commit one of partition `beyond`, which
-/// the topic does not have.
+/// Checks permission to read `topic` and to commit offsets as `group`. Requests a commit for partition
+/// `beyond`, which the topic does not have.
 Status try_reading(const Properties&, const std::string& topic, int beyond, const std::string& group,
                    Duration deadline);
 
-/// May the user write into `topic`? Sends a record and asks for two acknowledgements, a number that there is
-/// not.
+/// Checks permission to write to `topic`. Sends a record with two required acknowledgements, an invalid
+/// number.
 Status try_writing(const Properties&, const std::string& topic, Duration deadline);
 
-/// May the user create `topic`? Asks the broker to check that, and not to do it.
+/// Checks permission to create `topic`. Sends the broker a request that it only validates.
 Status try_creating(const Properties&, const std::string& topic, Duration deadline);
 
 }  // namespace rivulet::stream

@@ -7,10 +7,10 @@ namespace {
 
 constexpr std::size_t frame_bytes = 5;
 constexpr std::size_t looked_at = 256;
-// Registries count from 1, hosted ones from 100001. What is larger is not a frame: "\0{\0" is UTF-16.
+// Registries count from 1, hosted ones from 100001. Larger values are not a frame: "\0{\0" is UTF-16.
 constexpr std::uint32_t schemas_max = 1U << 28U;
 
-/// A byte that text of lines has: nothing that only a number in binary would.
+/// Whether a byte can occur in lines of text; binary numbers contain others.
 bool is_text(char c) noexcept {
   const auto byte = static_cast<unsigned char>(c);
   return (byte >= 0x20 && byte != 0x7f) || c == '\t' || c == '\r' || c == '\n';

@@ -15,8 +15,7 @@ Error wrong_line(const std::string& path, std::size_t line, const std::string& w
   return {ErrorCode::bad_record, path + ", line " + std::to_string(line) + ": " + why};
 }
 
-/// Calls `use(begin, line, number)` for every line that is not blank, without its line end; stops at an
-/// error.
+/// Calls `use(begin, line, number)` for every non-blank line, without its line end; stops at an error.
 template <class Use>
 Status each_line(std::string_view text, Use use) {
   std::size_t number = 0;
@@ -38,12 +37,12 @@ struct Fields {
   bool open_quote = false;
 };
 
-/// With any decimal sign: which one counts is the decoder's business, too.
+/// Accepts both decimal signs: the decoder applies the configured one.
 bool is_number(std::string_view text) {
   return parse_number(text).has_value() || parse_number(text, ',').has_value();
 }
 
-/// Which character separates is the decoder's business; the check takes what the first line suggests.
+/// Counts fields with the delimiter guessed from the first line; the decoder applies the configured one.
 Fields look_at(std::string_view line, char delimiter) {
   Fields fields;
   std::size_t begin = 0;
@@ -67,7 +66,8 @@ char likely_delimiter(std::string_view line) {
   return best;
 }
 
-/// Ends of the objects of an array, found by counting brackets outside strings. The text is valid JSON.
+/// Positions of the objects in an array, found by counting brackets outside strings. `text` must be valid
+/// JSON.
 std::vector<TextRecord> elements(std::string_view text) {
   std::vector<TextRecord> records;
   int depth = 0;

@@ -9,42 +9,42 @@
 
 namespace rivulet::stream {
 
-/// Makes a topic through the broker's Admin API, with the broker's own default of replicas. A topic that is
-/// there already is fine. Waits for the broker until `deadline`.
-/// Errors: invalid_config (a property, with librdkafka's words), unavailable (it refused: names why),
-/// timed_out (no answer: the topic may be made or not).
+/// Creates a topic through the broker's Admin API, with the broker's default replication. An existing topic
+/// is not an error. Waits for the broker until `deadline`. Errors: invalid_config (a property, with
+/// librdkafka's message), unavailable (rejected, with the reason), timed_out (no answer: the topic may or may
+/// not exist).
 Status create_topic(const Properties& properties, const std::string& topic, int partitions,
                     Duration deadline);
 
-/// The same with settings of the topic, such as message.timestamp.type.
+/// As above, with topic settings such as message.timestamp.type.
 Status create_topic(const Properties& properties, const std::string& topic, int partitions, Duration deadline,
                     const Properties& settings);
 
-/// What the broker has of one topic now.
+/// Current state of one topic at the broker.
 struct TopicFacts {
-  std::optional<int> partitions;  ///< none: there is no such topic, or this user may not see it
-  std::vector<int> leaderless;    ///< partitions that no broker leads
+  std::optional<int> partitions;  ///< none: the topic does not exist, or is not visible to this user
+  std::vector<int> leaderless;    ///< partitions without a leader
 };
 
-/// Asks brokers about the same topics again and again, by one client that stays connected. Owned by one
-/// thread. Asking makes no topic. Cost of an answer: some 300 bytes, and 50 for each partition.
+/// Queries brokers repeatedly about the same topics, with one client that stays connected. Owner: one thread.
+/// Never creates a topic. Cost per answer: about 300 bytes, plus 50 per partition.
 class TopicLookup {
  public:
   TopicLookup() = default;
   TopicLookup(const TopicLookup&) = delete;
   TopicLookup& operator=(const TopicLookup&) = delete;
   virtual ~TopicLookup() = default;
-  /// Of each topic, in order. Errors: invalid_config (a property, with librdkafka's words), unavailable (no
-  /// answer within `deadline`).
+  /// Returns the facts of each topic, in order. Errors: invalid_config (a property, with librdkafka's
+  /// message), unavailable (no answer within `deadline`).
   virtual Result<std::vector<TopicFacts>> ask(Duration deadline) = 0;
 };
 
-/// Connects when it is asked.
+/// Connects on the first ask().
 std::unique_ptr<TopicLookup> make_topic_lookup(const Properties& properties, std::vector<std::string> topics);
 
-/// The hosts of all brokers, as the cluster advertises them: there devices on other machines find them,
-/// whatever bootstrap.servers says here. Asks about `topic`, which need not be there, for an answer names the
-/// brokers besides. Errors: invalid_config, unavailable (no answer within `deadline`).
+/// Returns the hosts of all brokers as advertised by the cluster: devices on other machines use these,
+/// whatever bootstrap.servers is here. Queries metadata of `topic`, which need not exist, since the answer
+/// lists all brokers. Errors: invalid_config, unavailable (no answer within `deadline`).
 Result<std::vector<std::string>> advertised_hosts(const Properties& properties, const std::string& topic,
                                                   Duration deadline);
 

@@ -42,9 +42,9 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<Memory>> allocate(std::size_t bytes) override { return allocate_shared(bytes); }
   Result<std::unique_ptr<Memory>> allocate_shared(std::size_t bytes) override {
     void* data = nullptr;
-    // Never 0 bytes: an empty array has an address too.
+    // Never 0 bytes, so that an empty array has an address.
     if (const auto code = ::cudaHostAlloc(&data, bytes + 1, cudaHostAllocDefault); code != cudaSuccess) {
-      static_cast<void>(::cudaGetLastError());  // else the next call of CUDA returns it
+      static_cast<void>(::cudaGetLastError());  // else the next CUDA call returns it
       return cuda_error(fmt::format("{} bytes of pinned memory are not available", bytes), code);
     }
     std::unique_ptr<std::byte, FreePinned> owned(static_cast<std::byte*>(data));
@@ -58,7 +58,7 @@ class CudaDevice final : public Device {
     return ok();
   }
   [[nodiscard]] ComputePlace computes_on() const noexcept override { return {.copies = true, .gpu = gpu_}; }
-  void charge(const Work&) override {}  // the time has passed already
+  void charge(const Work&) override {}  // the time is spent already
 
  private:
   const int gpu_;
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Device>> make_cuda_device(int index) {
   if (index >= count)
     return Error{ErrorCode::unavailable,
                  fmt::format("there is no GPU {}: this process sees {}", index, count)};
-  // Makes the GPU's context: trouble comes here, with its reason, and not in a round.
+  // Creates the GPU's context, so that errors occur here, with their reason, and not in a round.
   if (const auto code = ::cudaSetDevice(index); code != cudaSuccess)
     return cuda_error(fmt::format("GPU {} cannot be used", index), code);
   if (const auto code = ::cudaFree(nullptr); code != cudaSuccess)

@@ -1,5 +1,5 @@
-// y = W x + b with its own gradient: no LibTorch, so it runs where nothing below it is foreign (sanitizers,
-// ten thousand devices in one process). Parameters: weight [outputs, columns], then bias [outputs].
+// y = W x + b with its own gradient. Needs no LibTorch, so it also runs under sanitizers and as ten thousand
+// devices in one process. Parameters: weight [outputs, columns], then bias [outputs].
 #include <cmath>
 
 #include "core/check.h"
@@ -26,7 +26,7 @@ ModelLayout layout_of(const ModelConfig& config) {
   return layout;
 }
 
-/// T is the number type of parameters, gradient and sums.
+/// T is the type of parameters, gradient and sums.
 template <class T>
 class LinearTrainer final : public Trainer {
  public:

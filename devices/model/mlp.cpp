@@ -1,6 +1,6 @@
-// Fully connected layers with a gradient of their own, for those that are narrow: of a step of 16 rows
-// through two layers of 64, LibTorch's operators and graph take nine tenths. Wide layers, a GPU and bfloat16
-// are LibTorch's.
+// Fully connected layers with their own gradient, for narrow layers: LibTorch's operators and graph take nine
+// tenths of a step of 16 rows through two layers of 64. LibTorch computes wide layers, on GPUs and in
+// bfloat16.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,10 +16,10 @@
 namespace rivulet::devices {
 namespace {
 
-/// Parameters up to which these layers are faster than LibTorch's (bench/small_models).
+/// Maximum number of parameters at which these layers are faster than LibTorch's (bench/small_models).
 constexpr std::size_t narrow_parameters = 65'536;
 
-/// Rows that pass through the layers together: bounds the scratch, whatever the batch.
+/// Rows per block of a pass: bounds the scratch for any batch.
 constexpr std::size_t block_rows = 64;
 
 constexpr std::array keys{
@@ -38,7 +38,7 @@ constexpr std::array keys{
     Key{.name = "model.mlp.skip",
         .type = KeyType::boolean,
         .text = "false",
-        .help = "mlp also has a linear layer from features to outputs, 0 at first: learns sooner from few",
+        .help = "mlp adds a linear layer from features to outputs, initially 0: learns sooner from few rows",
         .sample = "#false"},
 };
 
@@ -48,7 +48,7 @@ MlpShape shape_of(const Settings& settings) {
           .skip = settings.flag(keys[2].name)};
 }
 
-/// A linear layer in the parameters: weight [outputs, inputs], then bias [outputs], unless it has none.
+/// Offsets of a linear layer in the parameters: weight [outputs, inputs], then bias [outputs] if it has one.
 struct Layer {
   std::size_t inputs = 0;
   std::size_t outputs = 0;
@@ -59,7 +59,7 @@ struct Layer {
 /// In the order of the parameters: the hidden layers, `skip`, the outputs.
 struct Layers {
   std::vector<Layer> chain;  ///< the hidden ones, then the outputs
-  Layer skip;                ///< from the features to the outputs, without a bias; no inputs: there is none
+  Layer skip;                ///< from features to outputs, without a bias; 0 inputs: none
   ModelLayout layout;
 };
 
@@ -102,7 +102,7 @@ void transpose(const U* from, std::size_t from_row, std::size_t rows, std::size_
   }
 }
 
-/// T is the number type of parameters, gradient and sums.
+/// T is the type of parameters, gradient and sums.
 template <class T>
 class MlpTrainer final : public Trainer {
  public:
@@ -177,7 +177,7 @@ class MlpTrainer final : public Trainer {
     return loss_.begin(batch);
   }
 
-  /// Calls use(parameters, first row, rows) behind the forward pass of each block.
+  /// Calls use(parameters, first row, rows) after the forward pass of each block.
   template <class Use>
   void forward_in_blocks(const ModelState& state, const BatchView& batch, const Use& use) {
     const T* parameters = state.parameters().template as<T>().data();
@@ -188,7 +188,7 @@ class MlpTrainer final : public Trainer {
     }
   }
 
-  /// Leaves the outputs [outputs, block_rows] in outputs_, and what goes into each layer in across_.
+  /// Leaves the outputs [outputs, block_rows] in outputs_ and the inputs of each layer in across_.
   void forward(const T* parameters, const BatchView& batch, std::size_t first, std::size_t rows) {
     const std::size_t columns = layers_.chain.front().inputs;
     transpose(batch.features.data() + first * columns, columns, rows, columns, across_.front().data(),
@@ -220,7 +220,7 @@ class MlpTrainer final : public Trainer {
                         .adds = true});
   }
 
-  /// Written so that NaN stays.
+  /// Preserves NaN.
   void activate(T* numbers, std::size_t width, std::size_t rows) const {
     for (std::size_t o = 0; o < width; ++o, numbers += block_rows) {
       for (std::size_t r = 0; r < rows; ++r) {
@@ -230,7 +230,7 @@ class MlpTrainer final : public Trainer {
     }
   }
 
-  /// Turns outputs_ into d (mean loss) / d output.
+  /// Replaces outputs_ by d (mean loss) / d output.
   void judge(const BatchView& batch, std::size_t first, std::size_t rows, StepReport& report) {
     const std::size_t width = row_outputs_.size();
     for (std::size_t row = 0; row < rows; ++row) {
@@ -240,7 +240,7 @@ class MlpTrainer final : public Trainer {
     }
   }
 
-  /// What went into each layer, row by row: the right factor of its gradient.
+  /// Lays the inputs of each layer row by row, as the right factor of its gradient.
   void lay_along(const BatchView& batch, std::size_t first, std::size_t rows) {
     const std::size_t columns = layers_.chain.front().inputs;
     const float* features = batch.features.data() + first * columns;
@@ -252,7 +252,7 @@ class MlpTrainer final : public Trainer {
     }
   }
 
-  /// Adds the block's gradient, from the d loss / d output in outputs_, which it spoils.
+  /// Adds the block's gradient, from d loss / d output in outputs_, which it overwrites.
   void backward(const T* parameters, std::size_t rows, T* gradient) {
     if (layers_.skip.inputs > 0) add_gradient(layers_.skip, along_.front().data(), rows, gradient);
     for (std::size_t l = layers_.chain.size(); l-- > 0;) {
@@ -281,7 +281,7 @@ class MlpTrainer final : public Trainer {
                         .adds = true});
   }
 
-  /// d loss / d what the layer gave, in outputs_, becomes d loss / d what the activation before it took in.
+  /// Replaces d loss / d output of the layer, in outputs_, by d loss / d input of the activation before it.
   void pass_down(const T* parameters, const Layer& layer, const T* activated, std::size_t rows) {
     multiply(Product<T>{.rows = layer.inputs,
                         .columns = rows,
@@ -306,10 +306,10 @@ class MlpTrainer final : public Trainer {
   ModelConfig config_;
   Layers layers_;
   bool tanh_;
-  // scratch: of block_rows rows, feature by feature unless said otherwise
-  std::vector<std::vector<T>> across_;  ///< what goes into each layer [inputs, block_rows]
+  // scratch for block_rows rows, feature by feature unless noted
+  std::vector<std::vector<T>> across_;  ///< inputs of each layer [inputs, block_rows]
   std::vector<std::vector<T>> along_;   ///< the same row by row [block_rows, padded(inputs)]
-  std::vector<T> outputs_;              ///< of the last layer; then what is passed down
+  std::vector<T> outputs_;              ///< of the last layer; then the gradient passed down
   std::vector<T> deltas_;
   std::vector<T> row_outputs_;
   RowLoss<T> loss_;
@@ -320,11 +320,11 @@ std::string fault_of(const std::string& activation, const MlpShape& shape) {
     return "model.mlp.activation is \"" + activation + "\"; it must be relu or tanh";
   for (const std::int64_t width : shape.hidden)
     if (width < 1)
-      return "model.mlp.hidden holds " + std::to_string(width) + "; every layer needs at least 1 number";
+      return "model.mlp.hidden holds " + std::to_string(width) + "; every layer needs at least 1 unit";
   return shape.skip && shape.hidden.empty() ? "model.mlp.skip needs a hidden layer to pass" : "";
 }
 
-/// A row keeps what each layer gives, before and after its activation, and a gradient of each.
+/// Per row: the outputs of each layer before and after its activation, and a gradient of each.
 ModelNeeds needs(const ModelConfig& config) {
   const MlpShape shape = shape_of(config.settings);
   auto width = static_cast<double>(columns_of(config));
@@ -377,7 +377,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> meaning(const Sett
   return {{"hidden layers", widths}, {"activation", {activation}}, {"skip", {"true"}}};
 }
 
-/// A skip knows at once what is linear in few features (bench/streams).
+/// A skip layer learns linear relations of few features at once (bench/streams).
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> proposed{{{keys[2].name, "true"}}};
 
 }  // namespace

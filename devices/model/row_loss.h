@@ -11,7 +11,7 @@
 
 namespace rivulet::devices {
 
-/// What the outputs of a row are worth, for models with gradients of their own. T is the number type of the
+/// Loss, hits and output gradients of rows, for models that compute their own gradients. T is the type of the
 /// outputs. Owner: a trainer.
 template <class T>
 class RowLoss {
@@ -19,14 +19,14 @@ class RowLoss {
   explicit RowLoss(const ModelConfig& config)
       : outputs_(config.outputs), classifies_(config.loss == Loss::cross_entropy) {}
 
-  /// The batch whose rows come next. Errors: bad_record (names the row and its label).
+  /// Starts a batch. Errors: bad_record (names the row and its label).
   Status begin(const BatchView& batch) {
     answers_.clear();
     if (!classifies_) return ok();
     return read_classes(batch, outputs_, classes_);
   }
 
-  /// Adds the row to the report and turns its outputs into d (mean loss of the batch) / d output.
+  /// Adds the row to the report and replaces its outputs by d (mean loss of the batch) / d output.
   void judge(const BatchView& batch, std::size_t row, std::span<T> outputs, StepReport& report) {
     report.rows += 1;
     if (classifies_) {
@@ -43,7 +43,7 @@ class RowLoss {
   [[nodiscard]] std::span<const float> answers() const noexcept { return answers_; }
 
  private:
-  /// The row has one part in `rows` of the gradient.
+  /// The row contributes 1 / `rows` of the gradient.
   void judge_class(std::size_t target, T rows, std::span<T> outputs, StepReport& report) {
     const auto highest = std::ranges::max_element(outputs);
     const auto answer = static_cast<std::size_t>(highest - outputs.begin());

@@ -4,7 +4,7 @@ namespace rivulet::devices {
 
 Result<std::unique_ptr<Device>> make_cuda_device(int) {
   return Error{ErrorCode::unavailable,
-               "this build knows nothing of GPUs (it was made without -DRIVULET_WITH_CUDA=ON)"};
+               "this build has no GPU support (built without -DRIVULET_WITH_CUDA=ON)"};
 }
 
 std::vector<std::pair<std::string, std::string>> cuda_facts() {

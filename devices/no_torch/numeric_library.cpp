@@ -1,4 +1,4 @@
-// The twin of devices/torch/numeric_library.cpp for a build without LibTorch.
+// Counterpart of devices/torch/numeric_library.cpp in a build without LibTorch.
 #include "devices/process_memory.h"
 #include "devices/trainer.h"
 

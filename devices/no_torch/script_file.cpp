@@ -1,4 +1,4 @@
-// The twin of devices/torch/script_file.cpp for a build without LibTorch.
+// Counterpart of devices/torch/script_file.cpp in a build without LibTorch.
 #include "devices/script_file.h"
 
 namespace rivulet::devices {

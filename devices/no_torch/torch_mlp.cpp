@@ -1,4 +1,4 @@
-// The twin of devices/torch/torch_mlp.cpp for a build without LibTorch.
+// Counterpart of devices/torch/torch_mlp.cpp in a build without LibTorch.
 #include "devices/torch_mlp.h"
 
 namespace rivulet::devices {

@@ -4,7 +4,7 @@ namespace rivulet::devices {
 
 extern const OptimizerEntry optimizer_adam;
 const OptimizerEntry optimizer_adam{
-    "adam", "a rate for each parameter from the means of gradients and squares", adam_keys, adam_arrays,
-    [](const OptimizerStep& step) { adam_step(step, Decay::into_gradient); }};
+    "adam", "a learning rate per parameter, from the means of gradients and their squares", adam_keys,
+    adam_arrays, [](const OptimizerStep& step) { adam_step(step, Decay::into_gradient); }};
 
 }  // namespace rivulet::devices

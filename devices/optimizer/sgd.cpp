@@ -6,7 +6,7 @@ namespace {
 
 constexpr Key keys[] = {{.name = "train.optimizer.momentum",
                          .text = "0.9",
-                         .help = "of sgd, below 1",
+                         .help = "for sgd, below 1",
                          .least = 0,
                          .most = 0.999999}};
 constexpr RememberedArray arrays[] = {{"momentum", ArrayKind::movement}};

@@ -1,5 +1,5 @@
 #pragma once
-// Only files of devices/torch and devices/model/torch include this header: it brings LibTorch.
+// Only files of devices/torch and devices/model/torch include this header: it includes LibTorch.
 #include <c10/util/Exception.h>
 
 #include <new>
@@ -10,7 +10,7 @@
 
 namespace rivulet::devices {
 
-/// The door: nothing that the library throws leaves the files that include this.
+/// Turns the library's exceptions into errors: none leaves the files that include this header.
 template <class T, class Body>
 Result<T> guarded(const Body& body) {
   try {

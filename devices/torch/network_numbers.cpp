@@ -12,19 +12,19 @@
 namespace rivulet::devices {
 namespace {
 
-/// Module::to() would turn batch norm's integer count of batches into a number to average.
+/// Module::to() would make batch norm's integer count of batches a float to average.
 void convert(const torch::Tensor& tensor, Scalar scalar) {
   if (tensor.is_floating_point()) tensor.set_data(tensor.detach().to(dtype_of(scalar)));
 }
 
-/// The tensor's numbers in a flat array of the host.
+/// Returns a view of the tensor's values in a flat host array.
 torch::Tensor view_at(std::byte* base, const BoundTensor& bound) {
   const auto& tensor = bound.tensor;
   return torch::from_blob(base + bound.slot.begin * tensor.element_size(), bound.slot.shape,
                           torch::TensorOptions().dtype(tensor.scalar_type()));
 }
 
-/// Appends the tensor to the end of a flat array of `used` numbers.
+/// Appends the tensor to a flat array of `used` elements.
 void append(std::vector<BoundTensor>& all, std::vector<TensorSlot>& slots, std::size_t& used,
             const std::string& name, const torch::Tensor& tensor, std::int64_t fan_in) {
   const auto count = static_cast<std::size_t>(tensor.numel());
@@ -33,8 +33,8 @@ void append(std::vector<BoundTensor>& all, std::vector<TensorSlot>& slots, std::
   used += count;
 }
 
-/// Fan-in of a weight, or of the weight beside a bias; 0 for tensors that are not drawn: batch norm's, and a
-/// weight that its network made of zeros.
+/// Returns the fan-in of a weight, or of a bias's weight; 0 for tensors without random values: batch norm's,
+/// and weights that the network zeroed.
 std::int64_t fan_in_of(const std::string& name,
                        const torch::OrderedDict<std::string, torch::Tensor>& parameters) {
   const std::string owner = name.substr(0, name.rfind('.') + 1);
@@ -49,7 +49,7 @@ class ViewedNumbers final : public NetworkNumbers {
 
   void begin_training(const ModelState& state, const GradientView& out) override {
     fill_zero(gradient_of(out));
-    copy_host_numbers(state.buffers(), buffers_of(out));  // the forward pass moves these, not the state's
+    copy_host_numbers(state.buffers(), buffers_of(out));  // the forward pass changes these, not the state's
     show_parameters(state);
     show_gradients(gradient_of(out));
     show_buffers(buffers_of(out));
@@ -81,7 +81,7 @@ class ViewedNumbers final : public NetworkNumbers {
     shown_buffers_ = base;
   }
 
-  // scratch: whose arrays the tensors are views of now
+  // scratch: arrays that the tensors view
   const std::byte* shown_parameters_ = nullptr;
   const std::byte* shown_gradients_ = nullptr;
   const std::byte* shown_buffers_ = nullptr;
@@ -101,7 +101,7 @@ class CopiedNumbers final : public NetworkNumbers {
         parameter_copy_(array(layout_.parameters)),
         gradient_copy_(array(layout_.parameters)),
         buffer_copy_(array(layout_.buffers)) {
-    if (!place_.is_cpu()) at::globalContext().setAllowTF32CuDNN(false);  // float32 is float32
+    if (!place_.is_cpu()) at::globalContext().setAllowTF32CuDNN(false);  // full float32 precision
     network.to(place_);
     for (BoundTensor& p : parameters_) {
       p.tensor.set_data(part(parameter_copy_, p.slot));
@@ -142,7 +142,7 @@ class CopiedNumbers final : public NetworkNumbers {
   }
 
   const torch::Device place_;
-  torch::Tensor parameter_copy_;  ///< [P], as are the gradients
+  torch::Tensor parameter_copy_;  ///< [P]; gradients, too
   torch::Tensor gradient_copy_;
   torch::Tensor buffer_copy_;  ///< [B]
 };
@@ -162,7 +162,7 @@ NetworkNumbers::NetworkNumbers(Network& network, const ModelConfig& config) {
            network.begins_as_made() ? 0 : fan_in_of(item.key(), named));
   }
   for (const auto& item : network.named_buffers()) {
-    if (!item.value().is_floating_point()) {  // of batch norm nothing depends on it: its momentum is fixed
+    if (!item.value().is_floating_point()) {  // batch norm does not depend on it: its momentum is fixed
       if (item.key().ends_with("num_batches_tracked")) layout_.batch_counts.push_back(item.key());
       continue;
     }

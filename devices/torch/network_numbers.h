@@ -1,5 +1,5 @@
 #pragma once
-// Only files of devices/torch and devices/model/torch include this header: it brings LibTorch.
+// Only files of devices/torch and devices/model/torch include this header: it includes LibTorch.
 #include <torch/torch.h>
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace rivulet::devices {
 
-/// A named tensor of a network and where its numbers lie in the flat array.
+/// A named tensor of a network and its place in the flat array.
 struct BoundTensor {
   torch::Tensor tensor;
-  torch::Tensor start;      ///< what the module made of it
-  std::int64_t fan_in = 0;  ///< > 0: begins uniform in +-1/sqrt(fan_in)
+  torch::Tensor start;      ///< value from the module
+  std::int64_t fan_in = 0;  ///< > 0: starts uniform in +-1/sqrt(fan_in)
   TensorSlot slot;
 };
 
-/// Where the numbers of a network are while it computes. The host's arrays are what counts before and after
-/// a pass: a ModelState's, and the contribution's. Owner: a trainer; its thread.
+/// Location of a network's values during a pass. Before and after a pass the host's arrays hold the values:
+/// those of a ModelState and a contribution. Owner: a trainer; its thread.
 class NetworkNumbers {
  public:
   virtual ~NetworkNumbers() = default;
@@ -29,20 +29,20 @@ class NetworkNumbers {
   NetworkNumbers& operator=(const NetworkNumbers&) = delete;
 
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
-  /// Where rows must be for a pass.
+  /// Where the rows of a pass must be.
   [[nodiscard]] virtual torch::Device place() const { return torch::kCPU; }
-  /// Parameters and buffers of `state` begin as the seed draws them.
+  /// Sets parameters and buffers of `state` to their start values for the seed.
   void initialize(ModelState& state, std::uint64_t seed) const;
-  /// Parameters are the state's, gradients are 0, buffers begin as the state's. `out` is [P + B].
+  /// Takes parameters and start values of buffers from the state, and zeroes the gradients. `out` is [P + B].
   virtual void begin_training(const ModelState& state, const GradientView& out) = 0;
-  /// Behind the backward pass: `out` holds gradient and buffers, and everything that was asked of the place
-  /// is done.
+  /// Call after the backward pass. Then `out` holds gradient and buffers, and all work at the place is
+  /// complete.
   virtual void end_training(const GradientView& out) = 0;
-  /// Parameters and buffers are the state's. Forward only.
+  /// Takes parameters and buffers from the state, for forward passes only.
   virtual void begin_evaluation(const ModelState& state) = 0;
 
  protected:
-  /// Takes the tensors' names and shapes, in config.scalar.
+  /// Takes the tensors' names and shapes and converts them to config.scalar.
   NetworkNumbers(Network& network, const ModelConfig& config);
   [[nodiscard]] GradientView gradient_of(const GradientView& out) const {
     return out.slice(0, layout_.parameters);
@@ -57,13 +57,13 @@ class NetworkNumbers {
   std::vector<BoundTensor> buffers_;
 };
 
-/// The network's tensors are views of the host's arrays: nothing is gathered or scattered; another state or
+/// The network's tensors are views of the host's arrays: nothing is gathered or scattered. Another state or
 /// contribution only moves the views (about 1 us per tensor).
 std::unique_ptr<NetworkNumbers> view_numbers(Network& network, const ModelConfig& config);
 
-/// The network's tensors are views of arrays in the memory of `place`, a GPU's; they are copied there before
-/// a pass and back behind it, asynchronously where the host's memory is pinned. 2 P + B numbers there. Throws
-/// what the library throws. With the host as place (for tests) the same on the host.
+/// The network's tensors are views of arrays in the memory of `place`, a GPU. Values are copied there before
+/// a pass and back after it, asynchronously if host memory is pinned. Memory at the place: 2 P + B elements.
+/// Throws the library's exceptions. Tests use the host as place.
 std::unique_ptr<NetworkNumbers> copy_numbers(Network& network, const ModelConfig& config,
                                              torch::Device place);
 

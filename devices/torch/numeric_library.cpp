@@ -31,7 +31,7 @@ void prepare_process(int threads) {
   try {
     at::set_num_interop_threads(1);
   } catch (const std::exception&) {
-    // Set once already: the library refuses the second time, and nothing here uses those threads.
+    // Already set: the library rejects a second call, and nothing here uses these threads.
     return;
   }
 }

@@ -31,8 +31,8 @@ torch::Tensor zeros(std::span<const std::int64_t> input, std::int64_t rows) {
   return torch::zeros(shape);
 }
 
-/// Forward and backward of one row of zeros, twice: the first time the library sets itself up. In evaluation
-/// mode, where batch norm takes a single row.
+/// Times forward and backward of one row of zeros twice, since the first pass includes the library's setup.
+/// In evaluation mode, where batch norm accepts a single row.
 Status measure(ScriptNetwork& network, std::span<const std::int64_t> input, ScriptFacts& facts) {
   network.train(false);
   const RealClock clock;
@@ -40,7 +40,7 @@ Status measure(ScriptNetwork& network, std::span<const std::int64_t> input, Scri
     TimePoint began = clock.now();
     const torch::Tensor output = network.forward(zeros(input, 1));
     facts.forward_ms = milliseconds(clock.now() - began);
-    if (!output.requires_grad()) return Error{ErrorCode::io, "none of its parameters wants a gradient"};
+    if (!output.requires_grad()) return Error{ErrorCode::io, "none of its parameters requires a gradient"};
     began = clock.now();
     output.sum().backward();
     facts.backward_ms = milliseconds(clock.now() - began);
@@ -48,7 +48,7 @@ Status measure(ScriptNetwork& network, std::span<const std::int64_t> input, Scri
   return ok();
 }
 
-/// As a device will: two rows must come out as two lists of numbers.
+/// Runs `rows` rows of zeros as a device will. They must give one vector each.
 Status train_rows(ScriptNetwork& network, std::span<const std::int64_t> input, std::int64_t rows,
                   std::int64_t& outputs) {
   for (const bool training : {false, true}) {

@@ -20,10 +20,10 @@
 namespace rivulet::devices {
 namespace {
 
-/// Tensors of a script's module under `to`, its children below it.
+/// Registers the tensors of a script's module in `to`, with its children as submodules.
 void adopt(torch::nn::Module& to, const torch::jit::Module& script);
 
-/// A child.
+/// A child module.
 struct Part final : torch::nn::Module {
   explicit Part(const torch::jit::Module& script) { adopt(*this, script); }
 };
@@ -37,7 +37,7 @@ void adopt(torch::nn::Module& to, const torch::jit::Module& script) {
     to.register_module(child.name, std::make_shared<Part>(child.value));
 }
 
-/// What scripts print goes to standard error, where it can harm no result, and not without end.
+/// Writes the output of scripts to standard error, where it cannot mix with results, up to a limit.
 void show_print(const std::string& text) {
   constexpr int prints_max = 100;
   constexpr std::size_t line_max = 500;
@@ -50,7 +50,7 @@ void show_print(const std::string& text) {
   std::string_view rest = text;
   while (rest.ends_with('\n')) rest.remove_suffix(1);
   const std::string shown =
-      before == prints_max ? "(no more of this is shown)" : printable(rest.substr(0, line_max));
+      before == prints_max ? "(further output is not shown)" : printable(rest.substr(0, line_max));
   std::cerr << "model.file prints: " + shown + "\n";
 }
 
@@ -61,7 +61,7 @@ Result<ScriptBytes> read_script(const std::string& path) {
   if (!file) return Error{ErrorCode::io, path + ": cannot be read"};
   const auto size = static_cast<std::int64_t>(file.tellg());
   if (size <= 0 || static_cast<std::uint64_t>(size) > script_file_max_bytes)
-    return Error{ErrorCode::io, path + ": " + (size > 0 ? "is larger than 1 GiB" : "is empty or no file")};
+    return Error{ErrorCode::io, path + ": " + (size > 0 ? "is larger than 1 GiB" : "is empty or not a file")};
   ScriptBytes script;
   script.bytes.resize(static_cast<std::size_t>(size));
   file.seekg(0);
@@ -69,7 +69,7 @@ Result<ScriptBytes> read_script(const std::string& path) {
   const auto unpacked = unpacked_bytes(script.bytes);
   if (!unpacked) return Error{ErrorCode::io, path + ": was not saved by torch.jit"};
   if (*unpacked > script_file_max_bytes) return Error{ErrorCode::io, path + ": unpacks to more than 1 GiB"};
-  // Every module that torch.jit saved has its constants; torch.save writes tensors alone.
+  // Every file of torch.jit has constants; torch.save writes only tensors.
   if (has_entry(script.bytes, "data.pkl") && !has_entry(script.bytes, "constants.pkl"))
     return Error{ErrorCode::io,
                  path +
@@ -87,8 +87,8 @@ ScriptNetwork::ScriptNetwork(const std::string& bytes) {
   adopt(*this, script_);
 }
 
-/// Without the executor's rewriting: what it makes of a graph depends on what it has seen before, and with it
-/// the last bits.
+/// Disables the executor's graph optimization, since its result, hence the last bits, depends on earlier
+/// calls.
 torch::Tensor ScriptNetwork::forward(torch::Tensor rows) {
   const torch::jit::GraphOptimizerEnabledGuard as_written(false);
   return script_.forward({std::move(rows)}).toTensor();

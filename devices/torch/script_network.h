@@ -1,5 +1,5 @@
 #pragma once
-// Only files of devices/torch and devices/model/torch include this header: it brings LibTorch.
+// Only files of devices/torch and devices/model/torch include this header: it includes LibTorch.
 #include <torch/script.h>
 
 #include <cstdint>
@@ -13,24 +13,24 @@ namespace rivulet::devices {
 struct ScriptBytes {
   std::string bytes;
   std::string sha256;
-  std::uint64_t unpacked = 0;  ///< bytes of all that is packed in it
+  std::uint64_t unpacked = 0;  ///< bytes of all entries after unpacking
 };
-/// The whole file, not unpacked. Errors: io (names it; also: no file that torch.jit saved, more than 1 GiB of
-/// it, packed or not).
+/// Reads the whole file without unpacking it. Errors: io (names the file; also if torch.jit did not save it,
+/// or above 1 GiB, packed or unpacked).
 Result<ScriptBytes> read_script(const std::string& path);
 
-/// A module that a TorchScript file holds, as a Network: the same tensors under the same names, so that
-/// moving them moves the script's. Its numbers begin as they lie in the file.
+/// The module of a TorchScript file as a Network. Shares its tensors and names with the script. Initial
+/// values are those of the file.
 class ScriptNetwork final : public Network {
  public:
-  /// Throws what the library throws: call it behind guarded().
+  /// Throws the library's exceptions: call it inside guarded().
   explicit ScriptNetwork(const std::string& bytes);
   torch::Tensor forward(torch::Tensor rows) override;
   void train(bool on = true) override;
   [[nodiscard]] bool begins_as_made() const override { return true; }
   [[nodiscard]] std::string signature() const;
-  /// Why a group cannot train it, or empty: an agreed state holds all parameters, and every one of them gets
-  /// a gradient.
+  /// Returns why a group cannot train it, or empty. The agreed state holds all parameters, and each needs a
+  /// gradient.
   [[nodiscard]] std::string untrainable() const;
 
  private:

@@ -17,7 +17,7 @@
 namespace rivulet::devices {
 namespace {
 
-/// Hears of every tensor that this thread allocates and frees.
+/// Counts the bytes of tensors that this thread allocates and frees.
 struct Meter final : c10::MemoryReportingInfoBase {
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
     now += bytes;
@@ -61,7 +61,7 @@ torch::Tensor zeros(const ModelConfig& config, std::int64_t rows) {
   return torch::zeros(shape);
 }
 
-/// Two rows of zeros must come out as two rows of `outputs` numbers.
+/// Checks that two rows of zeros give two rows of `outputs` values.
 Status fits(ScriptNetwork& network, const ModelConfig& config, bool training) {
   const torch::NoGradGuard no_grad;
   network.train(training);
@@ -73,7 +73,7 @@ Status fits(ScriptNetwork& network, const ModelConfig& config, bool training) {
   return ok();
 }
 
-/// What the library took for a pass forward and back over `rows` rows of zeros, in bytes.
+/// Returns the peak bytes that the library allocates for a forward and backward pass of `rows` rows of zeros.
 double bytes_for(ScriptNetwork& network, const ModelConfig& config, std::int64_t rows) {
   const auto meter = std::make_shared<Meter>();
   const c10::DebugInfoGuard hearing(c10::DebugInfoKind::PROFILER_STATE, meter);
@@ -81,19 +81,19 @@ double bytes_for(ScriptNetwork& network, const ModelConfig& config, std::int64_t
   return static_cast<double>(meter->most);
 }
 
-/// Measured, for nothing but running it shows what a script takes.
+/// Measures the memory needs: only running a script shows them.
 ModelNeeds measured(ScriptNetwork& network, const ModelConfig& config, std::int64_t rows) {
   double numbers = 0;
   for (const auto& parameter : network.parameters()) numbers += static_cast<double>(parameter.numel());
   network.train(true);
-  bytes_for(network, config, rows);  // gradients are made
+  bytes_for(network, config, rows);  // allocates the gradients
   const double few = bytes_for(network, config, rows);
   const double many = bytes_for(network, config, rows + 8);
   return {numbers, std::max(many - few, 0.0) / 8 / sizeof(float)};
 }
 
-/// One gradient, and one look without it, of `rows` rows of zeros, by the trainer itself: in the configured
-/// numbers, layout and loss.
+/// Evaluates and trains `rows` rows of zeros once by the trainer itself, with the configured type, layout and
+/// loss.
 Status train_once(Trainer& trainer, const ModelConfig& config, std::size_t rows) {
   const auto device = make_host_device();
   auto state = ModelState::create(trainer.layout(), *device);
@@ -113,14 +113,14 @@ Status train_once(Trainer& trainer, const ModelConfig& config, std::size_t rows)
   return ok();
 }
 
-/// The trial of a number of rows that did not go well, with the script's reason first.
+/// Error of a trial with `rows` rows, with the script's reason first.
 Error with_rows(const ModelConfig& config, const Error& error, std::size_t rows) {
   if (error.code == ErrorCode::invalid_config) return error;
   return wrong_file(config, error.message + "; trained with " + std::to_string(rows) +
                                 (rows == 1 ? " row of zeros" : " rows of zeros"));
 }
 
-/// In the process apart: one thread, for a copy of a process has none of its pool's.
+/// Runs in the subprocess, with one thread: a forked process has no threads of the pool.
 Result<ModelNeeds> try_here(ModelConfig config, const ScriptBytes& script, const Trial& trial) {
   config.threads = 1;
   at::set_num_threads(1);
@@ -140,7 +140,7 @@ Result<ModelNeeds> try_here(ModelConfig config, const ScriptBytes& script, const
   for (const std::size_t rows : std::set{trial.rows_min, trial.rows_max}) {
     const double takes =
         (needs.value().parameters + needs.value().per_row * static_cast<double>(rows)) * sizeof(float);
-    if (takes > trial.memory) break;  // the caller adds up, and names what lowers the sum
+    if (takes > trial.memory) break;  // the caller reports the total and the keys that lower it
     if (Status good = train_once(*trainer.value(), config, rows); !good)
       return with_rows(config, good.error(), rows);
   }
@@ -184,7 +184,7 @@ Result<ModelNeeds> try_script(const ModelConfig& config, const Trial& trial) {
                                   std::to_string(std::llround(to_seconds(trial.patience.deadline))) + " s");
   if (said.error().code == ErrorCode::cancelled || said.error().code == ErrorCode::invalid_config)
     return said.error();
-  // Of the machine, not of the file: it may go better next time.
+  // A fault of the machine, not of the file: a retry may succeed.
   if (said.error().code == ErrorCode::unavailable)
     return Error{ErrorCode::unavailable, "model.file = '" + file_of(config) + "': " + said.error().message};
   return wrong_file(config, said.error().message);

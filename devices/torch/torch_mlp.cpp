@@ -6,7 +6,7 @@
 namespace rivulet::devices {
 namespace {
 
-/// Names and order of the parameters are those of devices/model/mlp.cpp.
+/// Same names and order of parameters as devices/model/mlp.cpp.
 struct Mlp final : Network {
   Mlp(const ModelConfig& config, const MlpShape& shape) : tanh_(shape.tanh) {
     const auto columns = static_cast<std::int64_t>(columns_of(config));

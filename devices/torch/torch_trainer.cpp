@@ -19,13 +19,13 @@
 namespace rivulet::devices {
 namespace {
 
-/// Rows of one forward pass in evaluation: bounds its memory whatever the size of the set.
+/// Rows of one forward pass in evaluation: bounds its memory for any size of the set.
 constexpr std::size_t evaluation_rows = 256;
 
-/// On a GPU a pass takes a multiple of this many rows.
+/// Passes on a GPU have a multiple of this many rows.
 constexpr std::int64_t bucket_rows = 16;
 
-/// The class of each row: that of its largest output. By hand: the library's way takes four operators.
+/// Appends the class of each row, that of its largest output. The library would need four operators.
 template <class T>
 void add_largest(const torch::Tensor& outputs, std::vector<float>& answers) {
   const T* at = outputs.const_data_ptr<T>();
@@ -42,13 +42,13 @@ void add_classes(const torch::Tensor& outputs, std::vector<float>& answers) {
     add_largest<double>(plain, answers);
 }
 
-/// The numbers of each row.
+/// Appends the outputs of each row.
 void add_outputs(const torch::Tensor& outputs, std::vector<float>& answers) {
   const torch::Tensor plain = outputs.to(torch::kCPU, torch::kFloat32).contiguous();
   answers.insert(answers.end(), plain.const_data_ptr<float>(), plain.const_data_ptr<float>() + plain.numel());
 }
 
-/// While it lives, this thread's convolutions and products are made in bfloat16, if `on`.
+/// While alive, runs this thread's convolutions and products in bfloat16 if `on`.
 class Autocast {
  public:
   Autocast(bool on, torch::DeviceType place) : on_(on), place_(place) {
@@ -59,7 +59,7 @@ class Autocast {
   ~Autocast() {
     if (!on_) return;
     at::autocast::set_autocast_enabled(place_, false);
-    at::autocast::clear_cache();  // of this step's parameters; the next one's lie at the same places
+    at::autocast::clear_cache();  // holds this step's parameters; the next step's have the same addresses
   }
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
@@ -69,7 +69,7 @@ class Autocast {
   const torch::DeviceType place_;
 };
 
-/// The layout is taken on by everything behind. With one channel the bytes are the same.
+/// All later operators keep the layout. With one channel the bytes are the same.
 torch::Tensor channels_last(const torch::Tensor& images) {
   if (images.size(1) != 1) return images.contiguous(torch::MemoryFormat::ChannelsLast);
   return images.view({images.size(0), images.size(2), images.size(3), 1}).permute({0, 3, 1, 2});
@@ -123,11 +123,11 @@ TorchTrainer::TorchTrainer(const ModelConfig& config, const ComputePlace& place,
       network_(std::move(network)),
       numbers_(place.copies ? copy_numbers(*network_, config, torch_place(place))
                             : view_numbers(*network_, config)) {
-  // Rows of nothing may stand beside the others only where no row sees another one.
+  // Padding rows are allowed only where rows do not affect each other.
   in_buckets_ = place.copies && layout().buffers == 0 && !network_->begins_as_made();
 }
 
-/// Before any use of the library by this thread: OpenMP keeps the number of threads per thread.
+/// Call before any use of the library by this thread: OpenMP keeps the number of threads per thread.
 void TorchTrainer::enter(bool training) {
   if (at::get_num_threads() != config_.threads) at::set_num_threads(config_.threads);
   if (network_->is_training() != training) network_->train(training);
@@ -148,15 +148,15 @@ Status TorchTrainer::read(const BatchView& batch) {
   return read_classes(batch, config_.outputs, classes_);
 }
 
-/// A GPU chooses kernels by shape, and its allocator keeps blocks by size: few sizes, so that a batch of
-/// another number of rows costs nothing extra.
+/// A GPU chooses kernels by shape, and its allocator keeps blocks by size. Few sizes avoid extra cost for
+/// batches of other sizes.
 std::int64_t TorchTrainer::rows_to_compute(std::size_t rows) const {
   const auto n = static_cast<std::int64_t>(rows);
   return in_buckets_ ? (n + bucket_rows - 1) / bucket_rows * bucket_rows : n;
 }
 
-/// The batch itself in float32, not a copy, unless images of several channels lie plane by plane or the
-/// network computes elsewhere.
+/// In float32 returns the batch itself, without a copy. Exceptions: images of several channels that lie plane
+/// by plane, and networks on another device.
 torch::Tensor TorchTrainer::features_of(const BatchView& batch, std::size_t first, std::size_t rows) const {
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(rows)};
   shape.insert(shape.end(), config_.input.begin(), config_.input.end());
@@ -167,7 +167,7 @@ torch::Tensor TorchTrainer::features_of(const BatchView& batch, std::size_t firs
     shape[0] = more;
     plain = torch::cat({plain, torch::zeros(shape, options)});
   }
-  // In double precision there is no kernel for the other layout.
+  // There is no kernel in double precision for channels_last.
   const bool images = config_.input.size() == 3 && config_.scalar == Scalar::f32;
   return images && config_.memory_format == MemoryFormat::channels_last ? channels_last(plain) : plain;
 }
@@ -186,7 +186,7 @@ torch::Tensor TorchTrainer::loss_of(const torch::Tensor& outputs, const torch::T
   return torch::nn::functional::mse_loss(outputs, targets);
 }
 
-/// What is stepped by: rows of some classes weigh more.
+/// Loss for the gradient, with rows weighted by class.
 torch::Tensor TorchTrainer::weighted_loss(const torch::Tensor& outputs, const torch::Tensor& targets,
                                           std::span<const float> class_weights) const {
   auto* data = const_cast<float*>(class_weights.data());
@@ -198,7 +198,7 @@ torch::Tensor TorchTrainer::weighted_loss(const torch::Tensor& outputs, const to
   return sum / static_cast<double>(outputs.size(0));
 }
 
-/// `outputs` of the rows from `first` on.
+/// Adds to the report `outputs` of the rows from `first` on.
 void TorchTrainer::report_on(const torch::Tensor& outputs, std::size_t first, const torch::Tensor& loss,
                              StepReport& report) {
   const torch::NoGradGuard no_grad;
@@ -221,7 +221,7 @@ torch::Tensor TorchTrainer::forward_to_train(const BatchView& batch) {
   return outputs.size(0) == rows ? outputs : outputs.narrow(0, 0, rows);
 }
 
-/// Forward and backward; gradients are added to zeros.
+/// Forward and backward pass; gradients add to zeros.
 StepReport TorchTrainer::train_on(const BatchView& batch, const GradientView& out) {
   StepReport report;
   const torch::Tensor outputs = forward_to_train(batch);

@@ -16,15 +16,15 @@ using Archive = std::unique_ptr<zip_t, Discard>;
 
 /// Null: not a zip file.
 Archive open_zip(std::string_view bytes) {
-  if (bytes.empty()) return nullptr;  // to the library an empty archive
+  if (bytes.empty()) return nullptr;  // an empty archive to the library
   zip_source_t* source = ::zip_source_buffer_create(bytes.data(), bytes.size(), 0, nullptr);
   if (source == nullptr) return nullptr;
   Archive zip(::zip_open_from_source(source, ZIP_RDONLY, nullptr));
-  if (!zip) ::zip_source_free(source);  // an open one owns it
+  if (!zip) ::zip_source_free(source);  // an open archive owns it
   return zip;
 }
 
-/// False: not a zip file, or one that does not say it of each entry.
+/// Returns false if it is not a zip file or an entry lacks its name or size.
 template <class Visit>
 bool each_entry(std::string_view bytes, const Visit& visit) {
   const Archive zip = open_zip(bytes);

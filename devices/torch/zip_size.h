@@ -5,12 +5,12 @@
 
 namespace rivulet::devices {
 
-/// Bytes that all entries of a zip file are together when they are unpacked, as its directory says: by it its
-/// readers allocate. nullopt: not a zip file, or one whose directory is not whole. Pure, for files from
-/// anywhere.
+/// Returns the total unpacked bytes of all entries of a zip file, from its directory, by which readers
+/// allocate. nullopt: not a zip file, or an incomplete directory. Pure, for untrusted files.
 std::optional<std::uint64_t> unpacked_bytes(std::string_view zip);
 
-/// Whether the directory of a zip file has an entry whose name ends so. False if it is not a zip file. Pure.
+/// Whether the directory of a zip file has an entry whose name ends with `end_of_name`. False if it is not a
+/// zip file. Pure.
 bool has_entry(std::string_view zip, std::string_view end_of_name);
 
 }  // namespace rivulet::devices

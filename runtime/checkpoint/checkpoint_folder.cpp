@@ -21,7 +21,7 @@ namespace {
 constexpr const char* suffix = ".ckpt";
 constexpr const char* private_suffix = ".private";
 
-/// "3.500" and then `end`, and nothing else.
+/// Parses "3.500" followed by exactly `end`.
 std::optional<Stamp> stamp_of(std::string_view text, std::string_view end) {
   Stamp stamp;
   const char* const first = text.data();
@@ -38,12 +38,12 @@ std::optional<Stamp> stamp_in_name(const std::string& path) {
   return stamp_of(std::string_view(path).substr(path.rfind('/') + 1), suffix);
 }
 
-/// Of a file that is as long as it claims.
+/// Reads a file's head. Checks that the file has the length in its head.
 Result<CheckpointEntry> entry_of(const FileOperations& files, const std::string& path) {
   std::array<std::byte, job_bytes_max> bytes{};
   std::uint64_t length = 0;
   std::size_t got = 0;
-  const int fd = files.open(path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
+  const int fd = files.open(path, O_RDONLY | O_NONBLOCK);  // must not block on a pipe
   if (fd >= 0) {
     length = files.size(fd).value_or(0);
     got = static_cast<std::size_t>(std::max<ssize_t>(files.read(fd, bytes), 0));
@@ -56,7 +56,7 @@ Result<CheckpointEntry> entry_of(const FileOperations& files, const std::string&
   return CheckpointEntry{path, h.stamp, h.digest, h.bytes, job_in(beginning).value_or("")};
 }
 
-/// A file that is whole, of this job and model, and whose numbers have the digest that it claims.
+/// Loads a file that is intact, belongs to this job and model, and matches its digest.
 std::optional<DecodedState> load(const FileOperations& files, const std::string& path,
                                  const Expected& expected, std::vector<std::string>& complaints) {
   const auto file = read_whole_file(path, state_image_max(expected.layout), files);
@@ -119,14 +119,14 @@ std::optional<std::string> CheckpointFolder::misfit(const Expected& expected) co
     const auto file = read_whole_file(path, state_image_max(expected.layout), *files_);
     if (!file) continue;
     const auto decoded = decode_state(file.value(), expected);
-    // A file that is as it was written, and cannot be read, is of another version of this program.
+    // An intact file that cannot be decoded comes from another version of this program.
     if (!decoded && (decoded.error().code == ErrorCode::invalid_config || is_whole(file.value())))
       return fmt::format("{}: {}", path, decoded.error().message);
   }
   return std::nullopt;
 }
 
-/// By their names, the newest first: a head may be damaged, too.
+/// Sorted by file name, newest first, since heads may be damaged too.
 std::vector<std::pair<Stamp, std::string>> CheckpointFolder::newer_than(const Stamp& stamp) const {
   std::vector<std::pair<Stamp, std::string>> newer;
   for (const auto& path : files_->files_in(path_))
@@ -135,8 +135,8 @@ std::vector<std::pair<Stamp, std::string>> CheckpointFolder::newer_than(const St
   return newer;
 }
 
-/// Only what has changed since it was written: a file that another program, model or job wrote, or that the
-/// disk does not give, may be good.
+/// Considers only files whose content changed: one of another program, model or job, or one that the disk
+/// cannot read now, may be good.
 std::optional<DamagedCheckpoint> CheckpointFolder::newest_damaged(const Stamp& above,
                                                                   const Expected& expected) const {
   for (const auto& [stamp, path] : newer_than(above)) {
@@ -160,7 +160,7 @@ Result<CheckpointFolder::GoneBack> CheckpointFolder::go_back(const Stamp& to) {
     return sync_folder(gone.folder, *files_) == 0 && sync_folder(path_, *files_) == 0;
   };
   for (const auto& [stamp, path] : newer) {
-    // The newest goes last, and only when the others are gone for good: it is what a device would load.
+    // The newest moves last, after the other moves are durable: it is the file a device would load.
     if (stamp == newer.back().first && !synced()) return file_trouble("sync", gone.folder);
     gone.aside.push_back(gone.folder + path.substr(path.rfind('/')));
     if (files_->rename(path, gone.aside.back()) != 0) return file_trouble("move", path);
@@ -219,7 +219,7 @@ std::optional<PrivatePart> CheckpointFolder::private_part(const Stamp& stamp,
   return std::nullopt;
 }
 
-/// An image, and what lies beside it.
+/// Removes an image and its private part.
 int CheckpointFolder::remove(const CheckpointEntry& entry) const {
   const int removed = files_->remove(entry.path);
   if (removed == 0) files_->remove(path_of(entry.stamp, private_suffix));

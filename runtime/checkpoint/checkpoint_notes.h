@@ -10,39 +10,39 @@
 
 #include "core/stamp.h"
 
-/// What is known of a checkpoint besides its numbers, which must be the same bytes on all devices: when this
-/// one saved it, and how good the model was then.
+/// Local metadata of a checkpoint: save time and model score. It is kept outside the image, whose bytes must
+/// be identical on all devices.
 namespace rivulet::runtime {
 
-/// How a model is measured. The order is that of the words in the file.
+/// Kind of score. The order matches `measures` in checkpoint_notes.cpp.
 enum class Measure : std::uint8_t {
-  held_out_accuracy,  ///< of held-out rows, as they were measured last
-  accuracy,           ///< of the last rows, before they were trained
-  loss,               ///< same; of a regression
+  held_out_accuracy,  ///< latest measurement on held-out rows
+  accuracy,           ///< prequential, over the last rows
+  loss,               ///< prequential, for a regression
 };
 std::string_view name_of(Measure measure) noexcept;
 
 struct Score {
   Measure measure = Measure::accuracy;
   double value = 0;  ///< finite
-  /// Scores of other measures cannot be compared: none is better.
+  /// False for scores of different measures: they are not comparable.
   [[nodiscard]] bool better_than(const Score& other) const noexcept;
 };
 
 struct CheckpointNote {
-  std::int64_t saved_ms = 0;  ///< since 1970
+  std::int64_t saved_ms = 0;  ///< Unix time
   std::optional<Score> score;
 };
 using CheckpointNotes = std::map<Stamp, CheckpointNote>;
 
-inline constexpr std::size_t notes_bytes_max = std::size_t{1} << 20U;  ///< ten thousand checkpoints
+inline constexpr std::size_t notes_bytes_max = std::size_t{1} << 20U;  ///< room for ten thousand checkpoints
 
-/// A line for each, "3.500 1764236534123 accuracy 0.973", ascending; without a score the line ends before it.
+/// One line per checkpoint, ascending: "3.500 1764236534123 accuracy 0.973" (the last two if scored).
 std::string text_of(const CheckpointNotes& notes);
-/// Lines that are not such are left out: the notes of a checkpoint are no reason to refuse it.
+/// Ignores malformed lines: a checkpoint stays usable without its note.
 CheckpointNotes notes_in(std::string_view text);
 
-/// The best of those that are scored as the newest scored one is; of equal ones the newest. nullopt: none is.
+/// Returns the best by the measure of the newest scored one; on a tie the newest. nullopt: no scores.
 std::optional<Stamp> best_of(const CheckpointNotes& notes);
 
 }  // namespace rivulet::runtime

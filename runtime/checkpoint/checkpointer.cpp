@@ -80,7 +80,7 @@ bool Checkpointer::read_wanted() {
   if (!wanted) return false;
   auto file = folder_.read(*wanted, state_image_max(slot_.model.layout()));
   const std::lock_guard lock(mutex_);
-  if (wanted_file_ != wanted) return true;  // another one by now
+  if (wanted_file_ != wanted) return true;  // another request arrived
   fetched_ = std::move(file);
   wanted_file_.reset();
   return true;
@@ -105,31 +105,31 @@ Turn Checkpointer::step() {
   return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100)};
 }
 
-/// The last good file stays; the message names the file and the system's error.
+/// Older files stay. The message names the file and the system's error.
 void Checkpointer::failed(const Error& error) {
   failed_.add(1);
   disk_failures_ = error.code == ErrorCode::io ? disk_failures_ + 1 : 0;
   const bool last = disk_failures_ == disk_failures_max;
-  parts_.log.write(
-      Level::error, "no checkpoint was written: this device does not count for this state",
-      {{"state", text_of(slot_.stamp)},
-       {"error", error.message},
-       {"next", last ? "the disk failed twice: no more checkpoints until this device is started again"
-                     : "the next one is tried"}});
+  parts_.log.write(Level::error,
+                   "no checkpoint was written: this device does not count towards committing this state",
+                   {{"state", text_of(slot_.stamp)},
+                    {"error", error.message},
+                    {"next", last ? "the disk failed twice: no more checkpoints until this device restarts"
+                                  : "the next checkpoint will be attempted"}});
 }
 
-/// Before its state, which is never without it then. A device can do without: what it kept is lost then.
+/// Written before its state, so that no state exists without it. A failure loses only this local data.
 void Checkpointer::write_private() {
   if (private_slot_.empty()) return folder_.remove_private(slot_.stamp);
   if (auto written = folder_.write_private(private_slot_); !written)
-    parts_.log.write(Level::warn, "what this device has left to send was not saved with its state",
+    parts_.log.write(Level::warn, "cannot save this device's residual with its checkpoint",
                      {{"state", text_of(slot_.stamp)}, {"error", written.error().message}});
 }
 
-/// Behind its state, whose file it is of. A state without one is as good a state.
+/// Written after its state's file. A state without a note is equally usable.
 void Checkpointer::write_note() {
   if (auto written = folder_.write_note(slot_.stamp, {unix_time_ms(), score_slot_}); !written)
-    parts_.log.write(Level::warn, "when a state was saved, and how good it was, could not be written",
+    parts_.log.write(Level::warn, "cannot write the time and score of a checkpoint",
                      {{"state", text_of(slot_.stamp)}, {"error", written.error().message}});
 }
 

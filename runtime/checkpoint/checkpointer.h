@@ -14,18 +14,18 @@
 
 namespace rivulet::runtime {
 
-/// A state that is on the disk of this device.
+/// A state on this device's disk.
 struct SavedState {
   Stamp stamp;
   std::string digest;
   std::string file_hash;
 };
 
-/// Writes checkpoints off the training path: the train thread copies the agreed state into the one slot at
-/// the end of a checkpoint round, this agent encodes, writes and syncs it, and the train thread announces it
-/// to the group. A slot that is still busy skips the checkpoint and counts it. A state that could not be
-/// written is never announced, the files before it stay, and the next one is tried: a full disk may have room
-/// again. A disk that fails (EIO) twice in a row gets no more: what it reports as synced is worth nothing.
+/// Writes checkpoints off the training path. At the end of a checkpoint round the train thread copies the
+/// agreed state into a single slot. This agent encodes, writes and syncs it; the train thread then announces
+/// it to the group. If the slot is busy, the checkpoint is skipped and counted. A failed write is not
+/// announced and keeps older files; the next checkpoint is attempted, since a full disk may have space again.
+/// After two consecutive disk failures (EIO) no more are written: such a disk's syncs cannot be trusted.
 class Checkpointer final : public Agent {
  public:
   struct Parts {
@@ -34,21 +34,21 @@ class Checkpointer final : public Agent {
     MetricsSink& metrics;
     Logger& log;
     Wake& wake;    ///< of this agent
-    Wake& worker;  ///< notified when a state is on the disk
+    Wake& worker;  ///< notified when a state is on disk or a file was read
   };
-  /// `space` has the layout of the model.
+  /// `space` must have the model's layout.
   Checkpointer(CheckpointFolder folder, std::size_t keep, StateOwner owner, devices::ModelState space,
                const Parts& parts);
 
   // train thread
-  /// Takes a copy; false: the last one is still being written. Costs a copy of the state, and of what the
-  /// device keeps beside it. `score`: how good it is, if that was measured.
+  /// Copies the state and the private arrays; returns false while the last checkpoint is still being written.
+  /// `score`: the model's score, if measured.
   bool offer(const AgreedState& state, const PrivateView& kept = {}, std::optional<Score> score = {});
-  /// What has been written since the last call.
+  /// Returns the state written since the last call.
   std::optional<SavedState> take_saved();
-  /// The group has committed this: older files may go.
+  /// The group has committed this state: older files may be removed.
   void committed(const Stamp& stamp);
-  /// Reads the file of a state, for the train thread to take.
+  /// Requests the file of a state; take_fetched() returns it.
   void fetch(const Stamp& stamp);
   [[nodiscard]] bool fetching();
   std::optional<Result<std::vector<std::byte>>> take_fetched();
@@ -83,7 +83,7 @@ class Checkpointer final : public Agent {
   std::optional<Score> score_slot_;
   // checkpoint thread
   CheckpointFolder folder_;
-  int disk_failures_ = 0;  ///< in a row
+  int disk_failures_ = 0;  ///< consecutive
   // both
   std::mutex mutex_;
   std::optional<SavedState> saved_;

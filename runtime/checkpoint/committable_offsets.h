@@ -8,16 +8,16 @@
 
 namespace rivulet::runtime {
 
-/// The one arrow that goes back: which offsets the agreed state covers, for monitoring. Written by the train
-/// thread when a state is committed, read by the ingest thread about once a second: a mutex.
+/// Next offsets covered by the committed state, passed back to Kafka for monitoring only. The train thread
+/// writes them on commit, the ingest thread reads them about once a second; guarded by a mutex.
 class CommittableOffsets {
  public:
-  /// Train thread: everything below `next` of this partition is part of the agreed state.
+  /// Train thread: all rows of this partition below `next` are part of the agreed state.
   void covered(const PartitionId& partition, const RowCursor& next) {
     const std::lock_guard lock(mutex_);
     offsets_[partition].offset = next.offset;
   }
-  /// Ingest thread: positions that moved since the last call.
+  /// Ingest thread: returns next offsets that changed since the last call.
   void take_news(std::vector<NextOffset>& out) {
     out.clear();
     const std::lock_guard lock(mutex_);

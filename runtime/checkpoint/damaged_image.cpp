@@ -7,12 +7,12 @@
 #include "core/sha256.h"
 #include "runtime/state/state_image.h"
 
-// The table of bytes is in image_format.h. Here only the first two sections are looked at, with nothing of
-// the head.
+// The layout is described in image_format.h. This file reads only the first two sections and no field of the
+// head.
 namespace rivulet::runtime {
 namespace {
 
-constexpr std::size_t size_at = 8;  // of a section: behind the tag and a zero
+constexpr std::size_t size_at = 8;  // within a section: after the tag and a zero
 constexpr std::size_t checksum_at = size_at + sizeof(std::uint64_t);
 constexpr std::size_t body_at = checksum_at + sizeof(std::uint64_t);
 constexpr std::size_t rows_in_body = sizeof(std::uint32_t) + 2 * sizeof(std::uint64_t);
@@ -23,7 +23,7 @@ std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-/// The body of the section that begins with `bytes`, if it is there as it was written.
+/// Returns the body of the section at the start of `bytes` if its checksum matches.
 std::optional<std::span<const std::byte>> body_of(std::span<const std::byte> bytes, std::string_view tag) {
   if (bytes.size() < body_at) return std::nullopt;
   const std::uint64_t size = number_at(bytes, size_at);
@@ -54,7 +54,7 @@ std::optional<std::string> job_in(std::span<const std::byte> beginning) {
   const auto sections = beginning.subspan(state_head_bytes);
   const auto model = body_of(sections, "MODL");
   if (!model) return std::nullopt;
-  // Topics may be more than `beginning` has: the job is in front of them, and no checksum is asked for.
+  // `beginning` may end within the topics. The job precedes them, so the checksum is not verified.
   const auto owner = sections.subspan(body_at + model->size());
   if (owner.size() < body_at + sizeof(std::uint32_t) ||
       std::string_view(reinterpret_cast<const char*>(owner.data()), 4) != "OWNR")

@@ -19,7 +19,7 @@ constexpr std::string_view residual_name = "residual";
 constexpr std::string_view movements_name = "residual of movements";
 constexpr std::string_view steps_name = "own steps";
 constexpr std::string_view norm_name = "own norm";
-constexpr std::size_t own_max = 8;  ///< arrays that an optimizer remembers
+constexpr std::size_t own_max = 8;  ///< optimizer arrays
 constexpr std::size_t name_max = 256;
 constexpr std::size_t frame_bytes = 4096;
 constexpr std::uint32_t arrays_max = 64;
@@ -32,7 +32,7 @@ Error damaged(const std::string& what) {
   return {ErrorCode::bad_record, "private part: " + what};
 }
 
-/// What the arrays of a file are called: "own.0" is the first of the optimizer's.
+/// Array names in a file: "own.0" is the optimizer's first.
 std::string name_of_own(std::size_t i) {
   return "own." + std::to_string(i);
 }
@@ -40,19 +40,19 @@ std::string name_of_own(std::size_t i) {
 Status take_array(std::string_view name, std::span<const std::byte> bytes, std::size_t array_bytes,
                   PrivatePart& part) {
   if (name == steps_name) {
-    if (bytes.size() != sizeof part.own_steps) return damaged("a number of another size");
+    if (bytes.size() != sizeof part.own_steps) return damaged("wrong size of a number");
     std::memcpy(&part.own_steps, bytes.data(), bytes.size());
     return ok();
   }
   if (name == norm_name) {
-    if (bytes.size() != sizeof part.own_norm) return damaged("a number of another size");
+    if (bytes.size() != sizeof part.own_norm) return damaged("wrong size of a number");
     std::memcpy(&part.own_norm, bytes.data(), bytes.size());
-    return std::isfinite(part.own_norm) && part.own_norm >= 0 ? ok() : Status(damaged("a norm that is none"));
+    return std::isfinite(part.own_norm) && part.own_norm >= 0 ? ok() : Status(damaged("invalid norm"));
   }
   const bool movements = name == movements_name;
   const bool own = name == name_of_own(part.own_arrays.size()) && part.own_arrays.size() < own_max;
   if (name != residual_name && !movements && !own) return ok();
-  if (bytes.size() != array_bytes) return damaged("an array of a model with other parameters");
+  if (bytes.size() != array_bytes) return damaged("array size differs from the model's");
   if (own) {
     part.own_arrays.emplace_back(bytes.begin(), bytes.end());
     return ok();
@@ -62,14 +62,14 @@ Status take_array(std::string_view name, std::span<const std::byte> bytes, std::
   return ok();
 }
 
-/// The arrays behind the head.
+/// Reads the arrays after the head.
 Status read_arrays(sync::FieldReader& reader, std::uint32_t arrays, std::size_t array_bytes,
                    PrivatePart& part) {
   for (std::uint32_t i = 0; i < arrays && reader.fine(); ++i) {
     std::uint32_t length = 0;
     std::uint64_t bytes = 0;
     reader.get(length);
-    if (length > name_max) return damaged("a name of " + std::to_string(length) + " bytes");
+    if (length > name_max) return damaged("array name of " + std::to_string(length) + " bytes");
     const auto name = reader.cut(length);
     reader.get(bytes);
     const auto array = reader.cut(bytes);
@@ -77,7 +77,7 @@ Status read_arrays(sync::FieldReader& reader, std::uint32_t arrays, std::size_t 
     if (!reader.fine()) break;
     if (auto taken = take_array(text, array, array_bytes, part); !taken) return taken;
   }
-  return reader.fine() && reader.empty() ? ok() : Status(damaged("its arrays are cut short"));
+  return reader.fine() && reader.empty() ? ok() : Status(damaged("truncated arrays"));
 }
 
 void put_array(std::vector<std::byte>& out, const std::string& name, std::span<const std::byte> bytes) {
@@ -120,10 +120,10 @@ Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t
   if (bytes.size() < magic.size() + hash_bytes) return damaged("too short");
   const auto body = bytes.first(bytes.size() - hash_bytes);
   const auto hash = sha256_of(body);
-  if (!std::ranges::equal(hash, bytes.last(hash_bytes))) return damaged("it is not what was written");
+  if (!std::ranges::equal(hash, bytes.last(hash_bytes))) return damaged("checksum mismatch");
   sync::FieldReader reader(body);
   const auto begin = reader.cut(magic.size());
-  if (!std::ranges::equal(begin, std::as_bytes(std::span(magic)))) return damaged("another kind of file");
+  if (!std::ranges::equal(begin, std::as_bytes(std::span(magic)))) return damaged("wrong magic");
   std::uint32_t of_version = 0;
   std::uint32_t of_scalar = 0;
   std::uint32_t arrays = 0;
@@ -134,7 +134,7 @@ Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t
   reader.get(part.stamp.lineage);
   reader.get(part.stamp.step);
   reader.get(arrays);
-  if (of_scalar != static_cast<std::uint32_t>(scalar)) return damaged("numbers of another type");
+  if (of_scalar != static_cast<std::uint32_t>(scalar)) return damaged("wrong element type");
   if (arrays > arrays_max) return damaged(std::to_string(arrays) + " arrays");
   part.scalar = scalar;
   if (auto read = read_arrays(reader, arrays, parameters * bytes_of(scalar), part); !read)

@@ -10,20 +10,20 @@
 
 namespace rivulet::runtime {
 
-/// What a device keeps for itself beside a saved state, and what is worth nothing with another one.
+/// Local data that a device saves next to a state. Useless with any other state.
 struct PrivatePart {
-  Stamp stamp;  ///< of the state
+  Stamp stamp;  ///< of the state it belongs to
   Scalar scalar = Scalar::f32;
-  std::vector<std::byte> residual;                 ///< [P] numbers; empty: it had none
-  bool of_movements = false;                       ///< what the residual is left of; else of gradients
-  std::uint64_t own_steps = 0;                     ///< made for the arrays below
-  double own_norm = 0;                             ///< usual one of the gradients of own steps
-  std::vector<std::vector<std::byte>> own_arrays;  ///< [P] each: what the optimizer remembers of own steps
+  std::vector<std::byte> residual;                 ///< [P] elements; empty: no residual
+  bool of_movements = false;                       ///< residual of deltas; false: of gradients
+  std::uint64_t own_steps = 0;                     ///< local steps behind the arrays below
+  double own_norm = 0;                             ///< typical gradient norm of local steps
+  std::vector<std::vector<std::byte>> own_arrays;  ///< [P] each: optimizer arrays of local steps
   [[nodiscard]] bool empty() const noexcept { return residual.empty() && own_arrays.empty(); }
   bool operator==(const PrivatePart&) const = default;
 };
 
-/// The same, where it lies in the device.
+/// The same data in the device's memory, not owned.
 struct PrivateView {
   std::span<const std::byte> residual;
   bool of_movements = false;
@@ -32,13 +32,13 @@ struct PrivateView {
   std::vector<std::span<const std::byte>> own_arrays;
 };
 
-/// Little-endian, nothing between the fields: magic "RVLPRIVA" | version u32 | scalar u32 | lineage u64 |
-/// step u64 | arrays u32, and of each: bytes of its name u32, name, bytes u64, bytes | SHA-256 of all before.
-/// Arrays that are not known are skipped.
+/// Little-endian, no padding: magic "RVLPRIVA" | version u32 | scalar u32 | lineage u64 | step u64 | arrays
+/// u32, then per array: name length u32, name, size u64, bytes | SHA-256 of everything before. Unknown arrays
+/// are skipped.
 std::vector<std::byte> encode_private(const PrivatePart& part);
-/// Most bytes of a file that belongs to a model of N parameters, whatever its optimizer remembers.
+/// Maximum file size for a model of N parameters with any optimizer.
 std::size_t private_part_max(std::size_t parameters, Scalar scalar);
-/// Errors: bad_record (damaged, of another version, or of a model with other parameters).
+/// Errors: bad_record (damaged, another version, or another model size).
 Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t parameters, Scalar scalar);
 
 }  // namespace rivulet::runtime

@@ -9,13 +9,13 @@
 
 namespace rivulet::runtime {
 
-/// Where this device's partitions stand in the states that it has saved and the group has not committed yet:
-/// the board gets an offset only when a state that covers it is committed. Owner: the train thread.
+/// Next offsets of this device's partitions in states that are saved but not committed yet. An offset reaches
+/// the board only when a state that covers it is committed. Owner: the train thread.
 class SavedOffsets {
  public:
-  static constexpr std::size_t states_max = 16;  ///< the oldest makes room: a newer one covers more
+  static constexpr std::size_t states_max = 16;  ///< drops the oldest first: newer states cover more
 
-  /// `own`: partitions of this device.
+  /// `own`: this device's partitions.
   void saved(const AgreedState& state, std::span<const PartitionId> own) {
     State entry{state.stamp, {}};
     for (const PartitionId& id : own)
@@ -24,10 +24,10 @@ class SavedOffsets {
     states_.push_back(std::move(entry));
     if (states_.size() > states_max) states_.pop_front();
   }
-  /// The state was replaced by the group's: what was saved before may be of a history that never was, and a
-  /// later lineage commits every stamp before it.
+  /// Call when the group's state replaced the local one: older entries may belong to an abandoned history,
+  /// and a later lineage commits every stamp before it.
   void forget() noexcept { states_.clear(); }
-  /// False: nothing new goes onto the board.
+  /// Returns true if the board got a new offset.
   bool committed(const Stamp& stamp, CommittableOffsets& board) {
     bool news = false;
     for (; !states_.empty() && states_.front().stamp <= stamp; states_.pop_front()) {

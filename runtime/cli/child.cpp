@@ -38,11 +38,11 @@ std::vector<std::string> environment_for_child() {
   return kept;
 }
 
-/// Between fork and exec: only what is safe there, and no allocation.
+/// Runs between fork and exec: only async-signal-safe calls, no allocation.
 [[noreturn]] void become(int parent, int out, int log, char* const* arguments, char* const* environment) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it died before the line above: nobody would end us
+  if (::getppid() != parent) ::_exit(1);  // the parent died before prctl(): nobody would end this process
   sigset_t none;
   ::sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
@@ -67,7 +67,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-/// The new process's pid. `log_how`: what becomes of a log that is there.
+/// Returns the new process's pid. `log_how`: open flag for an existing log, O_TRUNC or O_APPEND.
 Result<int> launch(const Child::Spec& spec, int log_how) {
   auto arguments = spec.arguments;
   arguments.insert(arguments.begin(), "rivulet");
@@ -86,7 +86,7 @@ Result<int> launch(const Child::Spec& spec, int log_how) {
     return Error{ErrorCode::io,
                  fmt::format("cannot start {}: {}", spec.name, std::generic_category().message(error))};
   }
-  ::setpgid(pid, pid);  // the child does it too; the first one counts
+  ::setpgid(pid, pid);  // parent and child both do it; the first call counts
   return pid;
 }
 
@@ -126,7 +126,7 @@ std::optional<int> Child::exit_code() {
   const int result = ::waitpid(pid_, &status, WNOHANG);
   if (result == 0 || (result < 0 && errno == EINTR)) return std::nullopt;
   if (result < 0) {
-    exit_code_ = 1;  // somebody else reaped it; nothing is known but that it is gone
+    exit_code_ = 1;  // reaped elsewhere; exit code unknown
   } else {
     if (WIFSIGNALED(status)) signal_ = WTERMSIG(status);
     exit_code_ = signal_ ? 128 + *signal_ : WEXITSTATUS(status);
@@ -156,7 +156,7 @@ std::string Child::last_output_line() const {
 std::string Child::first_output_line() const {
   std::ifstream file(spec_.output_file);
   std::string line;
-  // A line counts once its end is there: the child may be in the middle of writing it.
+  // Only complete lines count: the child may be writing this one.
   return std::getline(file, line) && !file.eof() ? line : "";
 }
 

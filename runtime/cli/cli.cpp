@@ -20,14 +20,14 @@ namespace {
 constexpr const char* root_footer = R"(Start here:
   rivulet demo                                     watch four devices train one model through Kafka (under a minute)
   rivulet config init > device.toml                an annotated configuration to start from
-  rivulet validate device.toml --environment       is it right, and is everything there that it needs?
-  rivulet run --config device.toml                 one device, training until it is told to stop
+  rivulet validate device.toml --environment       check it, and everything it depends on
+  rivulet run --config device.toml                 one device, trains until stopped
 
-Every command explains itself: rivulet COMMAND --help
+Help of a command: rivulet COMMAND --help
 Exit codes: 0 ok, 1 failure, 2 usage, 69 a dependency is unavailable, 70 watchdog, 75 try again (a peer was lost),
             76 superseded by a newer process of the same device, 78 configuration)";
 
-/// The app furthest down that the command line reached.
+/// Returns the innermost subcommand on the command line.
 const CLI::App& deepest(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : deepest(*chosen.front());
@@ -62,7 +62,7 @@ bool takes_config(const CLI::App& app) {
   return app.get_option_no_throw("--config") != nullptr;
 }
 
-/// What was probably meant by the first argument that nobody took.
+/// Suggests a likely meaning of the first unrecognized argument.
 std::string suggestion_for(const CLI::App& app, const std::string& word) {
   const bool flag = word.starts_with("-");
   const auto name = word.substr(0, word.find('='));
@@ -115,15 +115,15 @@ void shape_help(CLI::App& app) {
 
 ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& terminal) {
   CLI::App root(
-      "Rivulet trains one model on many small streams: every device reads its own Kafka partition, and all\n"
-      "agree on one set of parameters after every round.",
+      "Rivulet trains one model on many small streams: each device consumes its own Kafka partitions and\n"
+      "synchronizes its parameters with its peers.",
       "rivulet");
   root.set_version_flag("--version", "rivulet " RIVULET_VERSION " (" RIVULET_REVISION ")");
   root.require_subcommand(1);
   root.footer(root_footer);
   const auto commands = make_commands(root);
   shape_help(root);
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // CLI11 expects reverse order
   try {
     root.parse(reversed);
   } catch (const CLI::CallForHelp&) {

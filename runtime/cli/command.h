@@ -12,26 +12,25 @@ namespace CLI {
 class App;
 }
 
-/// The command line. One file per command, command_<name>.cpp; each hangs its flags under the root and is run
-/// if it was the chosen one. Commands map flags to plain values and print; the work lies behind runtime/'s
-/// headers.
+/// The command line. One file per command, commands/<name>.cpp, which adds its flags under the root. Commands
+/// map flags to plain values and print; the work is done behind runtime/'s headers.
 namespace rivulet::runtime::cli {
 
 class Output;
 
-/// Where a command speaks. Owner: run_command_line's caller.
+/// Where a command prints. Owner: run_command_line's caller.
 struct Terminal {
   std::ostream& out;
   std::ostream& err;
-  bool interactive = false;  ///< out is a terminal: redraw allowed
-  bool colour = false;       ///< and NO_COLOR is not set
-  bool unicode = false;      ///< the locale is UTF-8: blocks instead of letters in curves
-  int width = 100;           ///< columns
+  bool interactive = false;                        ///< out is a terminal: redraw allowed
+  bool colour = false;                             ///< and NO_COLOR is unset
+  bool unicode = false;                            ///< UTF-8 locale: curves use block characters
+  int width = 100;                                 ///< columns
   std::map<std::string, std::string> environment;  ///< RIVULET_* only
-  Output* out_output = nullptr;                    ///< what out and err lead to in the program
+  Output* out_output = nullptr;                    ///< the outputs behind out and err in the program
   Output* err_output = nullptr;
 
-  /// Of out and err, what control sequences of this program's own go to (see Output).
+  /// Streams for this program's control sequences, next to out and err (see Output).
   [[nodiscard]] std::ostream& out_screen() const;
   [[nodiscard]] std::ostream& err_screen() const;
 };
@@ -40,7 +39,7 @@ struct Terminal {
 class Command {
  public:
   virtual ~Command() = default;
-  /// True if the command line named this one.
+  /// True if the command line names this command.
   [[nodiscard]] virtual bool chosen() const = 0;
   virtual ExitCode execute(Terminal& terminal) = 0;
 };
@@ -64,14 +63,14 @@ std::unique_ptr<Command> make_model_command(CLI::App& root);
 std::unique_ptr<Command> make_doctor_command(CLI::App& root);
 std::unique_ptr<Command> make_version_command(CLI::App& root);
 
-/// Parses and runs. `arguments` without the program's name. Returns the exit code of the process; wrong usage
-/// is reported on terminal.err with a suggestion and is ExitCode::usage.
+/// Parses and runs a command; `arguments` excludes the program's name. Returns the exit code. Wrong usage
+/// prints an error with a suggestion on terminal.err and returns ExitCode::usage.
 ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& terminal);
 
-/// Prints the error on terminal.err; the exit code that goes with it.
+/// Prints the error on terminal.err and returns its exit code.
 ExitCode complain(Terminal& terminal, const Error& error);
 
-/// The Terminal of this process: what stdout is, NO_COLOR, locale, width, RIVULET_* variables.
+/// Describes this process's terminal: kind of stdout, NO_COLOR, locale, width, RIVULET_* variables.
 Terminal process_terminal(Output& out, Output& err, const char* const* environment);
 
 }  // namespace rivulet::runtime::cli

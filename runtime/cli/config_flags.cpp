@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* property_prefix = "source.kafka.properties.";
 
-/// origin is "file:line" for keys of the file.
+/// `origin` is "file:line" for keys from the file.
 void place(Problem& problem, const std::string& origin) {
   const auto colon = origin.rfind(':');
   const bool has_line = colon != std::string::npos && colon + 1 < origin.size() &&
@@ -39,7 +39,7 @@ bool all_digits(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// "0-3" -> 0, 1, 2, 3; anything else stays as it is, for the schema to judge.
+/// "0-3" -> 0, 1, 2, 3. Leaves other text as it is for the schema to check.
 std::vector<std::string> partitions_of(const std::string& item) {
   const auto dash = item.find('-');
   const bool range = dash != std::string::npos && dash <= 6 && item.size() - dash <= 7 &&
@@ -59,11 +59,11 @@ const std::vector<KeyFlag>& key_flags() {
       {"--topic", "source.topics", "TOPIC[,TOPIC]", "topics of the job"},
       {"--partitions", "source.partitions", "0,2 or 0-3", "partitions this device consumes"},
       {"--devices", "job.devices", "N", "devices in the group"},
-      {"--data-dir", "device.data_dir", "DIR", "the only place this process writes to"},
+      {"--data-dir", "device.data_dir", "DIR", "the only directory this process writes to"},
       {"--http", "http.listen", "HOST:PORT",
        "metrics, health and status pages, on a loopback address; 'off' for none"},
-      {"--peer-bind", "sync.bind", "INTERFACE|ADDRESS", "where peers reach this device"},
-      {"--advertise", "sync.advertise", "ADDRESS", "what peers should dial if it differs (NAT)"},
+      {"--peer-bind", "sync.bind", "INTERFACE|ADDRESS", "interface or address where peers reach this device"},
+      {"--advertise", "sync.advertise", "ADDRESS", "address for peers if it differs from sync.bind (NAT)"},
   };
   return flags;
 }
@@ -106,7 +106,7 @@ void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& fla
   app.add_option("--set", sets_, "any key of the configuration; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
-      ->allow_extra_args(false)  // what stands behind its value is not its own
+      ->allow_extra_args(false)  // consumes one value, not the arguments after it
       ->take_all();
 }
 
@@ -126,7 +126,7 @@ ConfigInput ConfigFlags::input(const Terminal& terminal) const {
   }
   input.needs_stream = needs_stream_;
   input.environment = terminal.environment;
-  input.environment.erase("RIVULET_DATA");  // the demo's own; all others are the configuration's to judge
+  input.environment.erase("RIVULET_DATA");  // used by the demo only; load_config() checks all others
   return input;
 }
 
@@ -155,12 +155,12 @@ void add_problem_at(LoadedConfig& loaded, const std::string& key, const std::str
 void add_property_problems(LoadedConfig& loaded) {
   const auto& properties = loaded.config.source.kafka_properties;
   for (const std::string& message : stream::check_kafka_properties(properties)) {
-    // Some only show together, as a mechanism that another property must go with: it is named in the words.
+    // Some errors concern several properties, as a mechanism and its options: match by name in the text.
     const auto named = std::find_if(properties.begin(), properties.end(), [&message](const auto& property) {
       return message.find(property.first) != std::string::npos;
     });
     Problem problem;
-    problem.message = masked(message, loaded.secrets);  // librdkafka repeats what it refuses
+    problem.message = masked(message, loaded.secrets);  // librdkafka quotes rejected values
     if (named != properties.end()) {
       const auto origin = loaded.origin.find(property_prefix + named->first);
       if (origin != loaded.origin.end()) place(problem, origin->second);
@@ -178,7 +178,7 @@ std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal&
   print_problems(loaded.problems, terminal.err);
   if (loaded.usable()) return loaded;
   if (flags.file().empty())
-    terminal.err << "no configuration was given: --config device.toml ('rivulet config init > device.toml' "
+    terminal.err << "no configuration given: use --config device.toml ('rivulet config init > device.toml' "
                     "writes one)\n";
   return std::nullopt;
 }

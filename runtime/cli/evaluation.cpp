@@ -22,13 +22,13 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-/// A trainer of the configured model and the device it computes on.
+/// The configured model's trainer and its compute device.
 struct Bench {
   std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<devices::Device> device;
   std::unique_ptr<devices::Trainer> trainer;
   StateOwner owner;    ///< this job
-  StateOwner any_job;  ///< looking at a model alone, or taking it elsewhere, does no harm with another job's
+  StateOwner any_job;  ///< inspection and export accept any job's state
 
   [[nodiscard]] Expected expects() const { return {owner, trainer->layout(), *device}; }
   [[nodiscard]] Expected expects_any_job() const { return {any_job, trainer->layout(), *device}; }
@@ -51,8 +51,7 @@ Result<Bench> make_bench(const Config& config) {
   return bench;
 }
 
-/// What somebody needs to know who has the file alone: what goes in, in which order and unit, and what comes
-/// out. As JSON where it is a list.
+/// Metadata for users of the file alone: inputs with order and units, and outputs. Lists are JSON.
 std::vector<std::pair<std::string, std::string>> notes_of(const Config& config,
                                                           const stream::Decoder& decoder) {
   using Json = nlohmann::ordered_json;
@@ -75,7 +74,7 @@ Result<DecodedState> read_checked(const Expected& expected, const std::string& f
   return read;
 }
 
-/// The folder of checkpoints that a path means: itself, or the one in a device's data directory.
+/// Returns the checkpoint folder for `path`: itself, or the one in a device's data directory.
 std::string checkpoint_folder_of(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(checkpoints_in(path), error) ? checkpoints_in(path) : path;
@@ -85,7 +84,7 @@ StateFacts facts_of(DecodedState read) {
   return {read.state.stamp, read.digest, read.state.rows, std::move(read.state.partitions)};
 }
 
-/// A file as it is, or the newest usable one of a folder.
+/// Reads a file, or the newest usable one of a folder.
 Result<DecodedState> read_any(const Bench& bench, const std::string& from) {
   std::error_code error;
   if (!std::filesystem::is_directory(from, error)) return read_checked(bench.expects_any_job(), from);
@@ -97,7 +96,7 @@ Result<DecodedState> read_any(const Bench& bench, const std::string& from) {
     return Error{ErrorCode::invalid_config, *misfit};
   std::string why;
   for (const auto& complaint : complaints) why += "; " + complaint;
-  return Error{ErrorCode::io, fmt::format("{}: no checkpoint that can be used{}", from, why)};
+  return Error{ErrorCode::io, fmt::format("{}: no usable checkpoint{}", from, why)};
 }
 
 using Scores = std::variant<RegressionScores, ClassScores>;
@@ -107,7 +106,7 @@ Scores empty_scores(const Config& config) {
   return ClassScores(class_names(config));
 }
 
-/// A second pass over the rows: what the model answers for each.
+/// Second pass over the rows: collects the model's predictions.
 Status score_all(devices::Trainer& trainer, const devices::ModelState& model, const HeldOut& data,
                  Scores& scores) {
   constexpr std::size_t rows_at_once = 250;
@@ -164,13 +163,13 @@ Result<Exported> export_state_file(const LoadedConfig& loaded, const std::string
 
 namespace {
 
-/// The folder of checkpoints of a device that does not run while `held` lives.
+/// Returns a device's checkpoint folder. While `held` lives, the device cannot run.
 Result<std::string> take_checkpoints(const Config& config, DataDir& held) {
   std::string folder = checkpoints_in(config.device.data_dir);
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
     return Error{ErrorCode::io,
-                 folder + " is not there: nothing was saved by a device with this data directory"};
+                 folder + " does not exist: no device saved a checkpoint in this data directory"};
   if (auto taken = held.take(config.device.data_dir, {config.job.name, {}}); !taken) return taken.error();
   return folder;
 }
@@ -235,7 +234,7 @@ Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::st
   result.digest = read.value().digest;
   result.parameters = bench.value().trainer->layout().parameters;
   result.rows = report.value().rows;
-  const auto rows = static_cast<double>(result.rows);  // more than none, or they would not have been opened
+  const auto rows = static_cast<double>(result.rows);  // positive: opening without rows fails
   result.loss = report.value().loss_sum / rows;
   result.dropped = held_out.value()->dropped();
   result.scores = empty_scores(loaded.config);

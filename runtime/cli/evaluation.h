@@ -18,43 +18,43 @@
 
 namespace rivulet::runtime::cli {
 
-/// What a final state is worth.
+/// Scores of a final state.
 struct Evaluation {
-  Digest digest;  ///< of the state as read, computed here
+  Digest digest;  ///< recomputed from the state
   std::size_t parameters = 0;
   std::uint64_t rows = 0;
-  double loss = 0;       ///< mean of all rows
-  DropCounts dropped{};  ///< rows that could not be decoded
+  double loss = 0;       ///< mean over all rows
+  DropCounts dropped{};  ///< undecodable rows
   std::variant<RegressionScores, ClassScores> scores;
 
-  /// nullopt: a regression has none.
+  /// nullopt for a regression.
   [[nodiscard]] std::optional<double> accuracy() const {
     const auto* classes = std::get_if<ClassScores>(&scores);
     return classes == nullptr ? std::nullopt : std::optional(classes->accuracy());
   }
 };
 
-/// Checks that the model can be made at all, before anything is started. Errors: invalid_config, unavailable.
+/// Checks that the model can be built before anything is started. Errors: invalid_config, unavailable.
 Status check_model(const LoadedConfig& loaded);
 
-/// The digest of a final.state, computed here from its numbers. Errors: io, bad_record (also: other numbers
-/// than the digest written into the file).
+/// Returns a final.state's digest, recomputed from its elements. Errors: io, bad_record (also if the digest
+/// differs from the one in the file).
 Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::string& state_file);
 
-/// The head of an agreed state, after its numbers were found to be those of its digest.
+/// The head of an agreed state whose digest was verified.
 struct StateFacts {
   Stamp stamp;
   Digest digest;
   std::uint64_t rows = 0;
   std::map<PartitionId, PartitionProgress> partitions;
 };
-/// Errors: as above.
+/// Errors: those of digest_of_state_file().
 Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::string& state_file);
 
-/// Writes the model of a checkpoint as a safetensors file, `out` replaced as a whole. `from`: a file, or a
-/// folder (a device's data directory, or its checkpoints): then the newest that can be used. `optimizer`:
-/// if not empty, a second file, for what the optimizer remembers. Returns what was exported. Errors: as
-/// above, io and unavailable (cannot be written).
+/// Writes a checkpoint's model as a safetensors file; `out` is replaced atomically. `from`: a file, or a
+/// folder (a device's data directory or its checkpoints), whose newest usable checkpoint is taken.
+/// `optimizer`: optional second file for the optimizer's arrays. Errors: as above, io and unavailable (cannot
+/// be written).
 struct Exported {
   StateFacts state;
   Normalization normalization = Normalization::none;
@@ -62,31 +62,31 @@ struct Exported {
 Result<Exported> export_state_file(const LoadedConfig& loaded, const std::string& from,
                                    const std::string& out, const std::string& optimizer = "");
 
-/// What `rivulet checkpoint prune` did.
+/// Result of `rivulet checkpoint prune`.
 struct PruneReport {
   CheckpointFolder::Pruned files;
   std::vector<std::string> complaints;
 };
-/// Deletes the checkpoints of this device but the `keep` newest usable ones. Errors: invalid_config (a device
-/// runs there; the folder cannot be written), io (there is no such folder).
+/// Deletes this device's checkpoints except the `keep` newest usable ones. Errors: invalid_config (a device
+/// runs in the directory; the folder cannot be written), io (no such folder).
 Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t keep);
 
-/// What `rivulet checkpoint restore` did.
+/// Result of `rivulet checkpoint restore`.
 struct Restored {
   StateFacts to;
   std::string file;
   CheckpointFolder::GoneBack gone;
-  /// The newest before it that could be used; none: `file` itself.
+  /// Newest usable checkpoint before the restore; nullopt: `file` itself.
   std::optional<StateFacts> from;
-  Stamp newest;  ///< of all before it, by their names
+  Stamp newest;  ///< newest stamp before the restore, by file names
 };
-/// Makes `file`, a checkpoint in the folder of this device, the one that it resumes from. Errors:
-/// invalid_config (a device runs there; the folder cannot be written), usage (the file is not in the folder),
-/// io, bad_record (the file cannot be used; nothing was changed).
+/// Makes `file`, a checkpoint of this device, the state to resume from. Errors: invalid_config (a device runs
+/// in the directory; the folder cannot be written), usage (the file is not in the folder), io, bad_record
+/// (unusable file; nothing was changed).
 Result<Restored> restore_checkpoint(const LoadedConfig& loaded, const std::string& file);
 
-/// Measures a final.state on the test split of a data set: forward passes in a process that did not train it.
-/// Errors: as above, io (data).
+/// Evaluates a final.state on the test split of a data set, in a process that did not train it. Errors: as
+/// above, io (data).
 Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::string& state_file,
                                        const std::string& data);
 

@@ -13,13 +13,12 @@ constexpr Duration broker_patience = std::chrono::seconds(10);
 }  // namespace
 
 std::string PartitionBooks::trouble() const {
-  if (!books.adds_up()) return "the rows do not add up to the offsets";
+  if (!books.adds_up()) return "row counts do not match the offsets";
   if (ends && ends->high < books.next.offset)
-    return fmt::format("the log ends at {}, before offset {}: was the topic made anew?", ends->high,
+    return fmt::format("the log ends at {}, before offset {}: was the topic recreated?", ends->high,
                        books.next.offset);
   if (ends && ends->low > books.next.offset)
-    return fmt::format("offsets {} to {} are gone from the log and were never read", books.next.offset,
-                       ends->low);
+    return fmt::format("offsets {} to {} were deleted from the log unread", books.next.offset, ends->low);
   return {};
 }
 

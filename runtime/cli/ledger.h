@@ -11,25 +11,25 @@
 
 namespace rivulet::runtime::cli {
 
-/// What became of the rows of one partition: by the group's ledger and by the broker.
+/// Row counts of one partition by the group's ledger, and its log ends by the broker.
 struct PartitionBooks {
   std::string topic;
   PartitionId id;
   PartitionProgress books;
-  std::optional<stream::LogEnds> ends;  ///< none: the broker was not asked
+  std::optional<stream::LogEnds> ends;  ///< nullopt: the broker was not queried
 
   [[nodiscard]] std::int64_t waiting() const { return ends ? ends->high - books.next.offset : 0; }
-  /// What is wrong with it; empty if all is accounted for.
+  /// Describes what does not balance; empty if every row is accounted for.
   [[nodiscard]] std::string trouble() const;
 };
 
-/// Of all partitions of the state; `topic`: only of this one, empty = all.
+/// Ledgers of all partitions of the state, or only of `topic` unless empty.
 std::vector<PartitionBooks> books_of(const StateFacts& state, const std::vector<std::string>& topics,
                                      const std::string& topic);
-/// Fills in how far the logs reach. Errors: unavailable.
+/// Adds the log ends from the broker. Errors: unavailable.
 Status ask_broker(const stream::Properties& properties, std::vector<PartitionBooks>& books);
 
-/// The ledger of a whole job in one sentence.
+/// One sentence on the ledger of the whole job.
 struct BooksVerdict {
   bool balanced = true;
   std::string text;

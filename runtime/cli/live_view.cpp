@@ -18,13 +18,13 @@ std::string painted(const std::string& text, const char* code, const ViewStyle& 
 }
 
 const char* colour_of(const std::string& state) {
-  // Between two rounds a device waits for rows, and without a stream it rests: all is well with it.
+  // A healthy device is "waiting" between two rounds, and "idle" without a stream.
   if (state == "training" || state == "waiting" || state == "idle") return "32";
   if (state == "failed" || state == "killed") return "31";
   return "33";
 }
 
-/// The state, and what else the device reports of it.
+/// The state, and the reported phrase if it adds something.
 std::string words_of(const DeviceView& d) {
   if (d.phrase.empty() || d.state == "training") return printable(d.state);
   return printable(d.phrase.starts_with(d.state) ? d.phrase : d.state + ": " + d.phrase);
@@ -45,7 +45,7 @@ std::string device_line(const DeviceView& d, const ViewStyle& style) {
                    : numbers + painted(clipped(words, left), colour_of(d.state), style);
 }
 
-/// The curve on a grid of columns; each column holds the last value measured before its end.
+/// The curve on a column grid: each column holds the last value measured before its end.
 std::vector<std::optional<double>> columns_of(const GroupView& group, int columns) {
   std::vector<std::optional<double>> values(static_cast<std::size_t>(columns));
   const double duration = std::max({group.duration, group.seconds, 1e-9});
@@ -96,7 +96,7 @@ std::string exchange_line(const GroupView& group) {
                      human_bytes(static_cast<double>(sent + received) / seconds), grouped(rounds));
 }
 
-/// Before there are numbers: who is where.
+/// Devices and their states while there are no figures yet.
 std::string forming_line(const GroupView& group) {
   std::string line = "forming:";
   for (const auto& d : group.devices) {
@@ -128,8 +128,8 @@ std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& 
   lines.push_back(clipped("  accuracy on held-out images: " + accuracy_text(group), style.width));
   for (auto& line : chart_lines(group, style)) lines.push_back(std::move(line));
   lines.push_back(clipped(exchange_line(group), style.width));
-  // Always two lines: what is drawn over a picture must be as tall as it. A device's own line may be too
-  // narrow for whom it waits.
+  // Always two lines, since a redraw must have the same height. A device's line may be too narrow for its
+  // phrase.
   lines.push_back(painted(clipped("  " + group.event, style.width), "31", style));
   const auto waits = forming_phrase(group);
   lines.push_back(painted(clipped("  " + (waits.empty() ? group.hint : waits), style.width),
@@ -155,7 +155,7 @@ ScreenPainter::~ScreenPainter() {
 }
 
 void ScreenPainter::paint(const std::vector<std::string>& lines) {
-  if (drawn_ == 0) out_ << "\x1b[?25l";  // the cursor would flicker
+  if (drawn_ == 0) out_ << "\x1b[?25l";  // hides the cursor against flicker
   if (drawn_ > 0) out_ << "\x1b[" << drawn_ << 'A';
   for (const auto& line : lines) out_ << "\x1b[2K" << line << '\n';
   out_ << std::flush;

@@ -10,43 +10,43 @@
 
 namespace rivulet::runtime::cli {
 
-/// One device as its status page shows it, "starting" until that has come.
+/// One device as reported by its status page; "starting" until the first report.
 struct DeviceView : NodeReport {
   DeviceView() { state = "starting"; }
   explicit DeviceView(NodeReport page) : NodeReport(std::move(page)) {}
-  double rows_per_s = 0;  ///< trained, over the last seconds
-  int pid = 0;            ///< of its process; no page shows it
+  double rows_per_s = 0;  ///< trained rows, recent average
+  int pid = 0;            ///< process id; not on the page
 };
 
 /// The group at one moment.
 struct GroupView {
   std::string title;
   double seconds = 0;   ///< since the group formed
-  double duration = 0;  ///< when it will end
+  double duration = 0;  ///< planned end, in seconds
   std::vector<DeviceView> devices;
   std::vector<std::pair<double, double>> curve;  ///< (second, held-out accuracy)
-  std::string event;                             ///< what happened last: "device-2 (pid 7) was killed; ..."
-  std::string hint;                              ///< what a user may try, shown while there is nothing else
+  std::string event;                             ///< latest event: "device-2 (pid 7) was killed; ..."
+  std::string hint;                              ///< something the user may try; shown if nothing else is
 };
 
-/// "forming: waiting for device-3", of the first device that reports it in a group that had formed before;
-/// else empty.
+/// Returns the phrase of the first forming device, such as "forming: waiting for device-3", once the group
+/// has formed before; otherwise empty.
 std::string forming_phrase(const GroupView& group);
 
-/// How text may look.
+/// Capabilities of the terminal.
 struct ViewStyle {
   bool colour = false;
   bool unicode = false;
   int width = 100;
 };
 
-/// The screen: title, a line per device, the accuracy curve, bytes. Without line ends; none wider than
-/// style.width.
+/// Renders the screen: title, one line per device, the accuracy curve, bytes. Lines have no line ends and are
+/// at most style.width wide.
 std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& style);
-/// The same in one line, for pipes and logs.
+/// Renders one line, for pipes and logs.
 std::string render_line(const GroupView& group);
 
-/// Draws over what it drew last. ANSI; for terminals only.
+/// Redraws over its last output. ANSI; for terminals only.
 class ScreenPainter {
  public:
   explicit ScreenPainter(std::ostream& out) : out_(out) {}

@@ -12,10 +12,10 @@ extern char** environ;
 
 namespace {
 
-/// A picture of this process's memory would hold passwords and rows: many commands read both.
+/// Disables core dumps: they would contain passwords and rows, which many commands read.
 void leave_no_core() {
   const rlimit none{0, 0};
-  static_cast<void>(setrlimit(RLIMIT_CORE, &none));  // lowering it is always allowed
+  static_cast<void>(setrlimit(RLIMIT_CORE, &none));  // lowering is always allowed
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   auto terminal = cli::process_terminal(out, err, environ);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto exit = cli::run_command_line(arguments, terminal);
-  // Who closes the pipe, as `head` does, has read all it wants; anything else, such as a full disk, is
+  // A reader that closes the pipe, such as `head`, is not an error. Other failures, such as a full disk, are
   // reported.
   if (out.flush() || out.reader_is_gone()) return static_cast<int>(exit);
   err.text() << "error: cannot write to standard output\n";

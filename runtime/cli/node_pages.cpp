@@ -16,13 +16,13 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-/// An address to listen on for everybody is reached here on loopback.
+/// A wildcard listen address is reached via loopback.
 std::string reached_at(const std::string& host) {
   if (host == "0.0.0.0" || host == "[::]" || host.empty()) return "127.0.0.1";
   return host;
 }
 
-/// A page, or the answer of another program on that port.
+/// Returns a page. Another program may answer on that port.
 Result<std::string> page(const NodePages& pages, const std::string& path, const StopRequest* stop) {
   auto answer = pages.ask(path, stop);
   if (!answer) return answer.error();
@@ -33,19 +33,19 @@ Result<std::string> page(const NodePages& pages, const std::string& path, const 
 }  // namespace
 
 void NodePages::add_to(CLI::App& app) {
-  app.add_option(
-         "ADDRESS", said_,
-         "of the device's pages (default: http.listen of RIVULET_CONFIG and RIVULET_HTTP, or 127.0.0.1:9464)")
+  app.add_option("ADDRESS", said_,
+                 "address of the device's pages (default: http.listen from RIVULET_CONFIG or RIVULET_HTTP, "
+                 "or 127.0.0.1:9464)")
       ->type_name("HOST:PORT")
       ->check(not_empty);
-  app.add_option("--token-file", token_file_, "the device's http.token_file, if it has one")
+  app.add_option("--token-file", token_file_, "the device's http.token_file, if set")
       ->type_name("FILE")
       ->check(not_empty);
 }
 
 Status NodePages::resolve(const Terminal& terminal) {
   std::vector<Secret> secrets;
-  if (said_.empty()) {  // the device's own: whatever else is wrong there
+  if (said_.empty()) {  // from the device's configuration; other errors in it do not matter
     const ConfigFlags flags;
     auto loaded = load_config(flags.input(terminal));
     secrets = std::move(loaded.secrets);
@@ -81,7 +81,7 @@ Result<NodeAnswer> ask_all(const NodePages& pages, const StopRequest* stop) {
   if (!group) return group.error();
   auto report = read_node_report(status.value(), group.value());
   if (!report)
-    return Error{ErrorCode::unavailable, pages.address() + " answers, but not as a Rivulet device does"};
+    return Error{ErrorCode::unavailable, pages.address() + " answers, but is not a Rivulet device"};
   return NodeAnswer{std::move(status).value(), std::move(group).value(), std::move(*report)};
 }
 

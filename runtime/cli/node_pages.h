@@ -10,18 +10,18 @@
 
 namespace rivulet::runtime::cli {
 
-/// A running device, as a command asks it: ADDRESS and --token-file, or else the device's own file
-/// and variables, so that a command in its container needs neither.
+/// Access of a command to a running device: ADDRESS and --token-file, or by default the device's own
+/// configuration file and variables, so that a command in its container needs no arguments.
 class NodePages {
  public:
   void add_to(CLI::App& app);
-  /// Before the first get(). Errors: usage (not HOST:PORT), invalid_config (the token's file).
+  /// Call before ask(). Errors: usage (not HOST:PORT), invalid_config (the token file).
   Status resolve(const Terminal& terminal);
   /// "127.0.0.1:9464".
   [[nodiscard]] std::string address() const { return host_ + ":" + std::to_string(port_); }
-  /// `stop`: as http_ask() has it. Errors: unavailable (nobody answers; names the address).
+  /// `stop`: see http_ask(). Errors: unavailable (no answer; names the address).
   [[nodiscard]] Result<HttpAnswer> ask(const std::string& path, const StopRequest* stop = nullptr) const;
-  /// The error when `answer` is not the page; unavailable, and fit for a terminal.
+  /// Returns the error for an `answer` other than the page: unavailable, safe to print.
   [[nodiscard]] Error refusal(const std::string& path, const HttpAnswer& answer) const;
 
  private:
@@ -32,14 +32,14 @@ class NodePages {
   Access access_;
 };
 
-/// What a device answered to /api/v1/status and /api/v1/group.
+/// A device's answers to /api/v1/status and /api/v1/group.
 struct NodeAnswer {
-  std::string status;  ///< the pages, whole
+  std::string status;  ///< whole pages
   std::string group;
-  NodeReport report;  ///< what is in them
+  NodeReport report;  ///< their parsed content
 };
-/// `stop`: as http_ask() has it. Errors: unavailable (also if an answer is not a page: its text, fit for a
-/// terminal).
+/// `stop`: see http_ask(). Errors: unavailable (also for an answer that is not a page; quotes it, safe to
+/// print).
 Result<NodeAnswer> ask_all(const NodePages& pages, const StopRequest* stop = nullptr);
 
 }  // namespace rivulet::runtime::cli

@@ -27,7 +27,7 @@ std::string loss_of(const NodeReport& r) {
   return r.loss ? fmt::format("{:.4f}", *r.loss) : "-";
 }
 
-/// A regression has no accuracy, and who trained nothing yet has not measured one.
+/// Omits accuracy for a regression and before the first training.
 std::string learning(const NodeReport& r) {
   std::string out = "  learning  loss " + loss_of(r);
   if (r.accuracy || r.held_out_accuracy)
@@ -40,7 +40,7 @@ std::string number(NodeReport::Number value) {
   return value ? fmt::format("{:.4g}", *value) : "-";
 }
 
-/// What the group's loss and accuracy may hide of this device's own rows.
+/// Local scores, which the group's loss and accuracy may hide.
 std::string own_rows(const NodeReport::Own& own) {
   std::string out = "  own rows  loss " + (own.loss ? fmt::format("{:.4f}", *own.loss) : "-");
   if (own.accuracy) out += ", accuracy (prequential) " + share(own.accuracy);
@@ -51,7 +51,7 @@ std::string own_rows(const NodeReport::Own& own) {
   return out;
 }
 
-/// Those that are recognized least first.
+/// Lowest recall first.
 void add_classes(const NodeReport::Own& own, std::vector<std::string>& lines) {
   constexpr std::size_t shown = 10;
   auto classes = own.classes;
@@ -75,7 +75,7 @@ std::string refusals(const NodeReport& r) {
   return out;
 }
 
-/// "training, 4 devices in view 3; slowest: c", or what else it does.
+/// Returns "training, 4 devices in view 3; slowest: c", or the state and its phrase.
 std::string state_of(const NodeReport& r) {
   const auto world = r.world.value_or(0);
   if (!r.phrase.empty() || !r.trouble.empty() || world == 0) return state_and_phrase(r);
@@ -92,7 +92,7 @@ std::string of_rows_bytes(const NodeReport& r) {
                : "";
 }
 
-/// What somebody has to look at.
+/// Problems that need attention.
 void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
   if (!r.rows_dropped.empty()) lines.push_back("  refused   " + refusals(r));
   for (const auto& p : r.partitions)
@@ -107,7 +107,7 @@ void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
 
 void add_own(const NodeReport& r, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("{} (job {}, model {}): {}", r.id, r.job, r.model, state_of(r)));
-  lines.push_back(fmt::format("  stream    {:.1f} rows/s arrive, {} rows wait, {} records behind",
+  lines.push_back(fmt::format("  stream    {:.1f} rows/s arriving, {} rows waiting, {} records behind",
                               r.stream_rate.value_or(0), rows(r.rows_waiting),
                               r.lag_records ? rows(r.lag_records) : "unknown"));
   lines.push_back(fmt::format("  trained   {} rows here, {} by the group, {} rounds applied, batch {}",
@@ -121,7 +121,7 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
                   seconds(r.compute_s), seconds(r.wait_s), seconds(r.sync_s)));
   lines.push_back(fmt::format("  peers     {} sent{}, {} received", transferred(r.bytes_sent),
                               of_rows_bytes(r), transferred(r.bytes_received)));
-  if (const auto words = agreement_of(r); !words.empty()) lines.push_back("  agreeing  " + words);
+  if (const auto words = agreement_of(r); !words.empty()) lines.push_back("  sync      " + words);
   add_troubles(r, lines);
 }
 
@@ -136,7 +136,7 @@ void add_members(const NodeReport& r, std::vector<std::string>& lines) {
                                 m.id == r.ready_last ? "slowest" : seconds(m.ready_before_last_s)));
 }
 
-/// The losses on a grid of columns, from the first to the last, however few there are.
+/// The losses on a column grid from first to last, stretched if there are few.
 std::vector<std::optional<double>> columns_of(const std::vector<double>& losses, int columns) {
   std::vector<std::optional<double>> values(static_cast<std::size_t>(columns));
   for (std::size_t c = 0; c < values.size(); ++c) values[c] = losses[c * losses.size() / values.size()];
@@ -173,7 +173,7 @@ std::vector<std::string> render_report(const NodeReport& report, int width) {
   add_own(report, lines);
   add_members(report, lines);
   for (const auto& sentence : report.said) lines.push_back("  " + sentence);
-  // The whole line: an id, a phrase, a reason, a sentence may hold any bytes, also those that move a cursor.
+  // Escapes whole lines: an id, phrase, reason or sentence may contain cursor control.
   for (auto& line : lines) line = clipped(printable(line), width);
   return lines;
 }
@@ -188,7 +188,7 @@ std::vector<std::string> render_top(const NodeReport& report, const LossCourse& 
   add_troubles(report, below);
   for (auto* part : {&lines, &below})
     for (auto& line : *part) line = clipped(printable(line), style.width);
-  add_chart(report, course, style, lines);  // of numbers alone, with colours
+  add_chart(report, course, style, lines);  // numbers only, coloured
   lines.insert(lines.end(), below.begin(), below.end());
   return lines;
 }

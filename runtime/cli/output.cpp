@@ -32,7 +32,7 @@ bool Output::add(std::string_view piece, bool escapes) {
   return line_ended || waiting_.size() >= most_waiting ? write_waiting(false) : !failed_;
 }
 
-/// `whole`: also the beginning of a character that may still be completed.
+/// `whole`: also writes an incomplete UTF-8 character at the end.
 bool Output::write_waiting(bool whole) {
   const std::size_t kept = whole ? 0 : unfinished_tail(waiting_);
   const std::string tail = waiting_.substr(waiting_.size() - kept);

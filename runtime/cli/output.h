@@ -6,14 +6,14 @@
 
 namespace rivulet::runtime::cli {
 
-/// One descriptor of this process as a place for text: standard output, or standard error. What is written
-/// to text() leaves through printable_lines(), so no record, name or error can move a cursor; screen() is for
-/// what this program draws itself, and who puts a text of others into a drawing escapes it first. Both keep
-/// their order. One thread; the descriptor stays the caller's.
+/// Text output to one descriptor: standard output or standard error. text() passes through printable_lines(),
+/// so no record, name or error can move the cursor. screen() is for this program's own drawing; callers must
+/// escape foreign text first. Both streams keep their relative order. One thread; the caller owns the
+/// descriptor.
 class Output {
  public:
-  /// `prompt`: every piece leaves at once, as errors must; otherwise at the end of a line on a terminal, and
-  /// in pieces of some kilobytes elsewhere.
+  /// `prompt`: writes every piece at once, for errors. Otherwise writes at line ends on a terminal, and in
+  /// blocks of some kilobytes elsewhere.
   explicit Output(int descriptor, bool prompt = false);
   ~Output();
   Output(const Output&) = delete;
@@ -21,13 +21,13 @@ class Output {
 
   [[nodiscard]] std::ostream& text() noexcept { return text_; }
   [[nodiscard]] std::ostream& screen() noexcept { return screen_; }
-  /// Writes what waits. False: not everything could be written, now or before.
+  /// Writes buffered text. False: some output was lost, now or before.
   bool flush();
-  /// Nobody reads on: the other end of the pipe was closed, as by `| head`.
+  /// True if the reader closed the pipe, as `| head` does.
   [[nodiscard]] bool reader_is_gone() const noexcept { return reader_gone_; }
 
  private:
-  /// Collects what is written to one of the two streams.
+  /// Collects writes to one of the two streams.
   class Buffer final : public std::streambuf {
    public:
     Buffer(Output& output, bool escapes) : output_(output), escapes_(escapes) {}
@@ -48,7 +48,7 @@ class Output {
 
   const int descriptor_;
   const bool by_line_;
-  std::string waiting_;  ///< of text(), not yet escaped
+  std::string waiting_;  ///< unescaped output of text()
   bool failed_ = false;
   bool reader_gone_ = false;
   Buffer text_buffer_{*this, true};

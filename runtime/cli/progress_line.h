@@ -6,10 +6,10 @@
 
 namespace rivulet::runtime::cli {
 
-/// "[#####.....]" with `fraction` of it filled.
+/// Returns "[#####.....]", filled to `fraction`.
 std::string progress_bar(double fraction, int width, bool unicode);
 
-/// Progress of a long command: redrawn in place on a terminal, a line now and then elsewhere.
+/// Progress of a long command: redrawn in place on a terminal, occasional lines elsewhere.
 class ProgressLine {
  public:
   ProgressLine(std::ostream& out, bool interactive, Duration line_every = std::chrono::seconds(2))

@@ -35,7 +35,7 @@ void print_restarts(const Summary& summary, std::ostream& out) {
   for (const auto& d : summary.devices) {
     const auto times = d.restarts.value_or(0);
     if (times == 0) continue;
-    out << fmt::format("  {} was restarted {}; its numbers count from there\n", d.id,
+    out << fmt::format("  {} was restarted {}; its figures start there\n", d.id,
                        times == 1 ? "once" : fmt::format("{} times", times));
   }
 }
@@ -45,13 +45,13 @@ std::string human(std::uint64_t bytes) {
 }
 
 std::string equality(const Summary& summary) {
-  if (!summary.parameters_equal) return "THE DEVICES DO NOT HOLD THE SAME PARAMETERS";
+  if (!summary.parameters_equal) return "PARAMETERS DIFFER BETWEEN DEVICES";
   if (summary.digests_compared == 0) return "no digests were compared";
-  return fmt::format("all devices hold the same bits ({} digests compared)",
+  return fmt::format("all devices have identical parameters ({} digests compared)",
                      grouped(summary.digests_compared));
 }
 
-/// Those that are recognized least first.
+/// Lowest recall first.
 void print_classes(const OwnScores& own, std::ostream& out) {
   constexpr std::size_t shown = 10;
   std::vector<std::pair<ClassCounts, std::string>> classes;
@@ -65,7 +65,7 @@ void print_classes(const OwnScores& own, std::ostream& out) {
   if (classes.size() > shown) out << fmt::format("    and {} more\n", classes.size() - shown);
 }
 
-/// What an accuracy hides.
+/// Details that the mean accuracy hides.
 void print_last_rows(const OwnScores& own, std::ostream& out) {
   if (own.classes.empty() && !own.mean_absolute_error) return;
   out << fmt::format("  last {} rows, before training:", grouped(own.rows));
@@ -119,11 +119,11 @@ Summary merge_summaries(const std::vector<Summary>& parts) {
   Summary all;
   std::string last;  // digest after the last round
   for (const auto& part : parts) {
-    // Who was started again knows of its last life only.
+    // A restarted device reports only its last process.
     if (part.rounds >= all.rounds) all.rows_per_s = part.rows_per_s;
     all.rounds = std::max(all.rounds, part.rounds);
     all.parameters_equal = all.parameters_equal && part.parameters_equal;
-    // Every device compares the same digests: those of all, each round.
+    // Every device compares the digests of all devices.
     all.digests_compared = std::max(all.digests_compared, part.digests_compared);
     if (!all.accuracy) all.accuracy = part.accuracy;
     if (all.time_to_accuracy_s.empty()) all.time_to_accuracy_s = part.time_to_accuracy_s;

@@ -7,16 +7,15 @@
 
 namespace rivulet::runtime::cli {
 
-/// A summary for people: a line per device, then the group.
+/// Prints a readable summary: a line per device, then the group.
 void print_summary(const Summary& summary, std::ostream& out);
-/// "reached 90 % after 6.1 s, 95 % after 14 s"; empty when no level was reached.
+/// "reached 90 % after 6.1 s, 95 % after 14 s"; empty if no level was reached.
 std::string times_to_accuracy(const Summary& summary);
-/// Bytes of agreeing beside those of shipping the rows; empty: nothing was trained.
+/// Synchronization traffic, absolute and relative to the bytes of the rows; empty if nothing was trained.
 std::string cost_of_agreeing(const Summary& summary);
 
-/// One summary of a group out of those of its devices (which measure the group's numbers alike). Different
-/// digests after the same round make parameters_equal false; devices that were stopped in different rounds
-/// differ rightly.
+/// Merges the devices' summaries into one of the group (group-wide figures are the same in all). Different
+/// digests after the same round clear parameters_equal; devices that stopped in different rounds may differ.
 Summary merge_summaries(const std::vector<Summary>& parts);
 
 }  // namespace rivulet::runtime::cli

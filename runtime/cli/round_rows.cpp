@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 RowInterval interval_of(const Json& j) {
-  const bool old = j.contains("topic");  // written by version 3 or before
+  const bool old = j.contains("topic");  // format version 3 or older
   RowInterval i;
   i.partition = {(old ? j.at("topic") : j.at("partition").at(0)).get<std::uint32_t>(),
                  (old ? j.at("partition") : j.at("partition").at(1)).get<std::int32_t>()};
@@ -27,9 +27,9 @@ RowInterval interval_of(const Json& j) {
   return i;
 }
 
-/// A round that starts from step s replaces whatever was thought to have made step s + 1 or later.
+/// A round that starts from step s replaces earlier rounds that made step s + 1 or later.
 void add_round(const Json& line, std::vector<RoundRows>& rounds) {
-  if (!line.contains("round")) return;  // the line of a view
+  if (!line.contains("round")) return;  // a line about a view
   const auto begun_at = line.at("step").get<std::uint64_t>();
   const auto replaced = std::ranges::find_if(rounds, [&](const RoundRows& r) { return r.step > begun_at; });
   rounds.erase(replaced, rounds.end());
@@ -50,7 +50,7 @@ Status read_log(const std::string& path, std::vector<RoundRows>& rounds) {
   std::size_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
-    if (in.eof()) break;  // the last line of a killed process may be cut short
+    if (in.eof()) break;  // a killed process may leave an incomplete last line
     try {
       add_round(Json::parse(line), rounds);
     } catch (const Json::exception& e) {

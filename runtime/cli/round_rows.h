@@ -9,19 +9,19 @@
 
 namespace rivulet::runtime::cli {
 
-/// Rows of one partition that one applied round used.
+/// Rows of one partition used by one applied round.
 struct RoundRows {
   std::uint64_t view = 0;
-  std::uint64_t step = 0;  ///< the round that made this step of the agreed state
+  std::uint64_t step = 0;  ///< step of the agreed state that the round made
   RowInterval rows;
 };
 
-/// Which rows were trained in which round, of all partitions, in the history that ends with `step`: read from
-/// the decision logs of a device (decisions.jsonl and the files before it). Rounds that a later view replaced
-/// are left out; so are those that this device did not take part in. Errors: io, bad_record (names the line).
+/// Reads from a device's decision logs (decisions.jsonl and rotated files) which rows each round up to `step`
+/// trained, for all partitions. Omits rounds that a later view replaced, and rounds without this device.
+/// Errors: io, bad_record (names the line).
 Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step);
 
-/// Offsets of a partition that its ledger holds and none of `rounds` used. Pure.
+/// Offsets of a partition that are in its ledger but in none of `rounds`. Pure.
 struct Stretch {
   RowCursor from;
   RowCursor to;

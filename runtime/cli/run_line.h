@@ -9,12 +9,12 @@
 
 namespace rivulet::runtime::cli {
 
-/// What a device does now, in one line: drawn in place on a terminal, twice a second, while its log scrolls
-/// above; every ten seconds anew elsewhere, for the first time ten seconds after the start. Ends the line
-/// when it is destroyed. Owner: the main thread.
+/// Status of a running device in one line. On a terminal it is redrawn twice a second below the scrolling
+/// log; elsewhere a line is printed every ten seconds, the first after ten seconds. The destructor ends the
+/// line. Owner: the main thread.
 class RunLine {
  public:
-  /// `descriptor`: what `out` writes to. A reader that does not read delays nothing: its lines are left out.
+  /// `descriptor`: of `out`. If it cannot take output now, the line is omitted: never blocks.
   RunLine(const Terminal& terminal, std::ostream& out, int descriptor, const Config& config);
   void look(const NodeStatus& status, TimePoint now);
 

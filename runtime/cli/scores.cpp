@@ -21,7 +21,7 @@ std::string shown(const std::string& name) {
   return clipped(printable(name), most_letters);
 }
 
-/// Classes that occur, as answer or as prediction: those of most rows, in the order of their number.
+/// Classes that occur as label or prediction: the ones with the most rows, ordered by number.
 std::vector<std::size_t> occurring(const ClassScores& scores) {
   std::vector<std::size_t> out;
   for (std::size_t c = 0; c < scores.classes(); ++c)
@@ -41,8 +41,7 @@ std::size_t width_of(const ClassScores& scores, const std::vector<std::size_t>& 
 
 std::string confusion(const ClassScores& scores, const std::vector<std::size_t>& classes) {
   const std::size_t width = width_of(scores, classes);
-  auto text =
-      fmt::format("confusion: a line for each class, a column for each prediction\n  {:<{}}", "", width);
+  auto text = fmt::format("confusion: rows are classes, columns are predictions\n  {:<{}}", "", width);
   for (const std::size_t predicted : classes)
     text += fmt::format("  {:>{}}", shown(scores.name(predicted)), width);
   text += '\n';
@@ -59,7 +58,7 @@ std::string confusion(const ClassScores& scores, const std::vector<std::size_t>&
 
 void ClassScores::add(std::span<const float> outputs, std::span<const float> targets) {
   const std::size_t n = classes_.size();
-  RIVULET_CHECK(outputs.size() == targets.size() * n, "outputs of another shape");
+  RIVULET_CHECK(outputs.size() == targets.size() * n, "outputs have the wrong shape");
   for (std::size_t row = 0; row < targets.size(); ++row) {
     const auto of_row = outputs.subspan(row * n, n);
     const auto said =
@@ -90,7 +89,7 @@ std::size_t ClassScores::majority() const {
 }
 
 void RegressionScores::add(std::span<const float> outputs, std::span<const float> targets) {
-  RIVULET_CHECK(outputs.size() == targets.size(), "outputs of another shape");
+  RIVULET_CHECK(outputs.size() == targets.size(), "outputs have the wrong shape");
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const double off = static_cast<double>(outputs[i]) - static_cast<double>(targets[i]);
     absolute_ += std::abs(off);
@@ -136,7 +135,7 @@ std::string describe(const ClassScores& scores) {
     text += fmt::format("  {:<{}}{:>10}{:>11}{:>11}{:>9}\n", shown(scores.name(c)), width, one.rows,
                         one.predicted, share_or_dash(one.precision()), share_or_dash(one.recall()));
   }
-  if (classes.size() == most_lines) text += "  the classes of fewer rows are in --json\n";
+  if (classes.size() == most_lines) text += "  --json lists the smaller classes too\n";
   return classes.size() > most_columns ? text : text + confusion(scores, classes);
 }
 

@@ -26,7 +26,7 @@ Stop make_stop() {
   return {fmt::format("{:016x}", salt), host, static_cast<std::int64_t>(pid)};
 }
 
-/// Nobody has heard of it since the others said that they form the next view.
+/// True if the device has been silent since its peers started to form the next view.
 bool is_lost(const Fold& fold, const DeviceEntry& device) {
   if (is_live(fold, device)) return false;
   const bool others_form =
@@ -46,13 +46,13 @@ std::string names_of(const std::vector<StoppedDevice>& devices) {
   return text;
 }
 
-/// One stop: who is still to end, and who has.
+/// One STOP with the devices that have ended and those still running.
 class Stopping {
  public:
   Stopping(ControlTopic& topic, TimePoint end, const StopRequest& interrupted)
       : topic_(topic), end_(end), interrupted_(interrupted) {}
 
-  /// Until the STOP is read back: from there on everybody reads it.
+  /// Waits until the STOP is read back: from then on every device reads it.
   Status write() {
     const Stop stop = make_stop();
     if (auto written = topic_.append(stop); !written) return written;
@@ -66,7 +66,7 @@ class Stopping {
       if (auto waited = wait(); !waited) return waited;
       if (clock_.now() >= end_)
         return Error{ErrorCode::timed_out,
-                     fmt::format("no broker has taken the STOP of job {} in time", topic_.job())};
+                     fmt::format("no broker accepted the STOP of job {} in time", topic_.job())};
     }
   }
 
@@ -99,7 +99,7 @@ class Stopping {
   }
   Status wait() const {
     if (interrupted_.load() > 0)
-      return Error{ErrorCode::cancelled, "interrupted; what has read the STOP ends all the same"};
+      return Error{ErrorCode::cancelled, "interrupted; devices that have read the STOP still end"};
     pause_ms(looking_step_ms);
     return ok();
   }
@@ -123,7 +123,7 @@ std::vector<StoppedDevice> devices_to_stop(const Fold& fold) {
   for (const auto& [id, device] : fold.devices) {
     const auto member = fold.view.sessions.find(id);
     const bool in_view = member != fold.view.sessions.end() && member->second == device.session;
-    const bool starting = device.session >= fold.last_hello;  // it may not have come to its READY yet
+    const bool starting = device.session >= fold.last_hello;  // may not have reached READY yet
     if (!is_open(fold, device) || !(in_view || starting || is_ready(fold, device))) continue;
     devices.push_back({id, device.hello.host, device.hello.pid, device.session, is_lost(fold, device)});
   }

@@ -8,24 +8,24 @@
 
 #include "core/result.h"
 
-/// Small pieces of text that several commands print or read.
+/// Text helpers shared by commands.
 namespace rivulet::runtime::cli {
 
 /// 12345 -> "12 345".
 std::string grouped(std::uint64_t n);
 /// 1234567 -> "1.2 MB".
 std::string human_bytes(double bytes);
-/// 0.046 -> "4.6 %", 14.8 -> "1480 %": a share has one unit everywhere.
+/// 0.046 -> "4.6 %", 14.8 -> "1480 %": shares are always in percent.
 std::string human_share(double share);
-/// 0.046 -> "4.6 %"; "-": it is not known.
+/// 0.046 -> "4.6 %"; "-" if unknown.
 std::string share_or_dash(const std::optional<double>& share);
 /// 35.2 -> "35 s", 0.0123 -> "12 ms", 150 -> "2 min 30 s".
 std::string human_seconds(double seconds);
 
-/// The first `width` characters (not bytes) of UTF-8 text.
+/// Returns the first `width` characters (not bytes) of UTF-8 text.
 std::string clipped(const std::string& text, int width);
 
-/// A check of an option: what is wrong with it. A script whose variable is not set must not mean the default.
+/// Option check that rejects empty text: an unset variable in a script must not select the default.
 std::string not_empty(const std::string& text);
 /// "800,400,200" -> numbers >= 0. Errors: usage (names the flag and the item).
 Result<std::vector<double>> parse_rates(const std::string& flag, const std::string& text);
@@ -33,12 +33,12 @@ Result<std::vector<double>> parse_rates(const std::string& flag, const std::stri
 Result<std::vector<std::pair<double, double>>> parse_trace(const std::string& text);
 /// "HOST:PORT" with a number. Errors: usage.
 Result<std::pair<std::string, int>> parse_address(const std::string& text);
-/// Quoted and escaped as a TOML basic string.
+/// Quotes and escapes text as a TOML basic string.
 std::string toml_string(const std::string& text);
 std::vector<std::string> split(const std::string& text, char separator);
 
-/// values over time as `height` lines of `width` columns, oldest left, between `low` and `high`; nullopt =
-/// not measured there (blank). Blocks of eighths if `unicode`, else '#'.
+/// Plots values over time as `height` lines of `width` columns, oldest left, between `low` and `high`;
+/// nullopt = not measured (blank). Eighth blocks if `unicode`, else '.' and '#'.
 std::vector<std::string> area_chart(const std::vector<std::optional<double>>& values, double low, double high,
                                     int height, bool unicode);
 

@@ -45,7 +45,7 @@ class Checks {
   }
 
  private:
-  /// A complaint at the first of the keys that was written by somebody.
+  /// Reports a problem at the first of the keys that was set explicitly.
   void wrong(const Names& keys, std::string message, bool warning = false) {
     if (std::any_of(keys.begin(), keys.end(), [&](const auto& key) { return failed_.contains(key); })) return;
     const auto it =
@@ -91,7 +91,7 @@ class Checks {
     const auto of_torch = devices::models_of_torch();
     if (std::ranges::find(of_torch, c_.model.name) != of_torch.end() &&
         !contains(catalog_.models, c_.model.name)) {
-      wrong({"model.name"}, fmt::format("'model.name' = '{}': this build has no LibTorch, it has: {}",
+      wrong({"model.name"}, fmt::format("'model.name' = '{}': this build has no LibTorch; available: {}",
                                         c_.model.name, joined(catalog_.models)));
     } else {
       catalog_name("model.name", c_.model.name, catalog_.models);
@@ -109,7 +109,7 @@ class Checks {
     if (joint && !decided && when != nullptr && written_.contains("compression.policy"))
       wrong({"compression.policy"},
             fmt::format("'compression.policy' is '{}', but 'sync.policy' = '{}' does not decide the "
-                        "compression: name a policy of compression, or none",
+                        "compression: set a compression policy, or none",
                         policy, c_.sync.policy));
     const bool whole = policy == "none" || (joint && !decided);
     std::string_view compressor = sync::policy::compressor_for(whole ? 1 : 0);
@@ -121,8 +121,8 @@ class Checks {
                    catalog_.compressors);
   }
 
-  /// What cannot be summed so is summed in another way, which is worth a word; where nothing is compressed
-  /// by a way that is for that, or all of it by one that adds whole contributions.
+  /// Warns if the collective is redundant because nothing is compressed; rejects one that cannot sum what the
+  /// compressor sends.
   void collective(std::string_view compressor) {
     catalog_name("sync.collective", c_.sync.collective, catalog_.collectives);
     const auto* how = sync::policy::collective_named(c_.sync.collective);
@@ -131,7 +131,7 @@ class Checks {
     const std::string_view other = sync::policy::stand_in_for(*small).name;
     if (!small->keeps_residual)
       wrong({"sync.collective", "compression.policy"},
-            fmt::format("'sync.collective' is '{}', which without a compressor is the same as '{}'",
+            fmt::format("'sync.collective' is '{}', which without a compressor equals '{}'",
                         c_.sync.collective, other),
             true);
     else
@@ -154,7 +154,7 @@ class Checks {
     }
     if (c_.source.claims.size() > sync::facts_partitions_max) {
       wrong({"source.partitions"},
-            fmt::format("'source.partitions' claims {} partitions, at most {} fit a device's facts",
+            fmt::format("'source.partitions' claims {} partitions; the facts of a device hold at most {}",
                         c_.source.claims.size(), sync::facts_partitions_max));
     }
     brokers();
@@ -173,7 +173,7 @@ class Checks {
                       did_you_mean(start, words)));
   }
 
-  /// Rows of a transaction that is aborted are rows that nobody ever wrote.
+  /// Warns if rows of aborted transactions would be trained.
   void isolation() {
     const std::string name = "isolation.level";
     for (const auto& [key, value] : c_.source.kafka_properties)
@@ -297,7 +297,7 @@ class Checks {
     if (!classes && !c_.evaluate.held_out_path.empty()) {
       wrong({"evaluate.held_out.path"},
             "'evaluate.held_out.path' has no effect with train.loss = 'mse': its rows' accuracy is measured, "
-            "and numbers have none",
+            "which needs classes",
             true);
     }
     for (const devices::ModelEntry* entry : devices::builtin_models())
@@ -333,11 +333,10 @@ class Checks {
       wrong({"http.listen"},
             fmt::format("'http.listen' is '{}', must be ADDRESS:PORT (an IPv4 address), or off", text));
     } else if (host != "localhost" && !host.starts_with("127.") && c_.http.token_file.empty()) {
-      wrong({"http.listen", "http.token_file"},
-            fmt::format(
-                "'http.listen' is '{}', which other machines reach: 'http.token_file' must name a file with "
-                "the token that readers need",
-                text));
+      wrong({"http.listen", "http.token_file"}, fmt::format("'http.listen' is '{}', which other machines can "
+                                                            "reach: 'http.token_file' must name a file with "
+                                                            "the token that clients need",
+                                                            text));
     }
   }
 

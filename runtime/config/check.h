@@ -4,15 +4,15 @@
 
 #include "runtime/config/layers.h"
 
-/// What one key cannot know: formats of values and contradictions between keys (private to config/).
+/// Checks beyond a single key: formats of values and contradictions between keys (private to config/).
 namespace rivulet::runtime {
 
-/// A valid configuration so far, where it came from, and which keys were written at all.
+/// A configuration whose keys are valid one by one, its input, and the keys set explicitly.
 struct Checked {
   const ConfigInput& input;
   const Config& config;
   const SettingsByKey& written;
-  const std::set<std::string>& failed;  ///< keys with a complaint already: their defaults are not judged
+  const std::set<std::string>& failed;  ///< keys already reported: their defaults are not checked
 };
 void check_all(const Checked& checked, const CatalogNames& catalog, Problems& problems);
 

@@ -17,10 +17,9 @@ std::string key_of(const Config& config, const char* name) {
 void check_fill(const Config& config, const SettingsByKey& written, const Complain& wrong) {
   const std::string key = key_of(config, "fill");
   if (config.decode.fill != "mean" || config.decode.normalize || !written.contains(key)) return;
-  wrong({key},
-        fmt::format("'{}' is 'mean', which is known only with '{}' = 'auto': use that, a number, 'last' or "
-                    "'drop'",
-                    key, key_of(config, "scale")));
+  wrong({key}, fmt::format("'{}' is 'mean', which requires '{}' = 'auto': use that, a number, 'last' or "
+                           "'drop'",
+                           key, key_of(config, "scale")));
 }
 
 void check_decimal(const Config& config, const Complain& wrong) {
@@ -30,12 +29,12 @@ void check_decimal(const Config& config, const Complain& wrong) {
   if (config.settings.text(delimiter) != sign) return;
   const std::string decimal = key_of(config, "decimal");
   wrong({decimal, delimiter},
-        fmt::format("'{}' and '{}' are both '{}': a number would end at its decimal sign; columns are cut at "
-                    "another character, like ';'",
+        fmt::format("'{}' and '{}' are both '{}': a number would end at its decimal sign; use "
+                    "another delimiter, such as ';'",
                     decimal, delimiter, sign));
 }
 
-/// Of formats with columns: one of their names, or a number.
+/// For formats with columns: a column name or a number.
 std::string unknown_column(const Config& config, const std::string& column) {
   const std::string key = key_of(config, "columns");
   if (!config.settings.holds<Settings::Texts>(key)) return {};
@@ -49,7 +48,7 @@ std::string unknown_column(const Config& config, const std::string& column) {
 
 void check_where(const Config& config, const Complain& wrong) {
   const auto where = stream::parse_where(config.decode.where);
-  if (config.decode.where.empty() || !where) return;  // coerce() has said it
+  if (config.decode.where.empty() || !where) return;  // already reported by coerce()
   const std::string key = key_of(config, "where");
   const std::string& field = where.value().field;
   if (config.decode.format == "json") {

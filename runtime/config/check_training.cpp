@@ -32,7 +32,7 @@ void check_class_weights(const Config& config, const Complain& wrong, const Comp
     wrong({key}, fmt::format("'{}' has no number above 0: no row would count", key));
 }
 
-/// A list of one is that number, as everywhere.
+/// A list of one number counts as that number, as everywhere.
 void check_clipping(const SettingsByKey& written, const Complain& wrong) {
   const std::string key = "train.clip_grad_norm";
   const auto found = written.find(key);
@@ -52,15 +52,15 @@ bool steps_with_gradient(std::string_view optimizer) {
   });
 }
 
-/// The first optimizer with a rate for each parameter.
+/// Returns the first optimizer with per-parameter rates.
 std::string_view own_rates() {
   for (const auto* entry : devices::builtin_optimizers())
     if (entry->movement_per_gradient == nullptr && !entry->arrays.empty()) return entry->name;
   return "";
 }
 
-/// Where features are alike, their number is what a squared error is as steep as: plain steps longer than two
-/// by that go further off each time.
+/// With equal features, the curvature of the squared error is their number. Gradient descent diverges above a
+/// rate of 2 / features.
 void check_learning_rate(const Config& config, const Complain& warn) {
   const Config::Train& train = config.train;
   if (train.loss != "mse" || !is_linear(config.model.name) || !steps_with_gradient(train.optimizer)) return;
@@ -70,8 +70,8 @@ void check_learning_rate(const Config& config, const Complain& warn) {
                               : static_cast<double>(config.decode.features.size());
   if (train.lr * features <= 2) return;
   warn({"train.optimizer.lr", "train.loss"},
-       fmt::format("'train.optimizer.lr' is {}: a linear model of {} features that are alike diverges above "
-                   "{:.2g}; make it less, or 'train.optimizer.name' = '{}'",
+       fmt::format("'train.optimizer.lr' is {}: a linear model of {} similar features diverges above "
+                   "{:.2g}; lower it, or set 'train.optimizer.name' = '{}'",
                    train.lr, features, 2 / features, own_rates()));
 }
 

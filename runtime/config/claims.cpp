@@ -17,7 +17,7 @@ bool parse_partition(std::string_view text, int& out) {
   return error == std::errc() && end == text.data() + text.size() && out >= 0 && out <= partition_max;
 }
 
-/// "0-3", "1,2", "0-1,7". False if it is anything else.
+/// Parses "0-3", "1,2", "0-1,7". False if malformed.
 bool parse_partitions(std::string_view text, std::vector<int>& out) {
   while (true) {
     const auto comma = text.find(',');
@@ -34,7 +34,7 @@ bool parse_partitions(std::string_view text, std::vector<int>& out) {
   }
 }
 
-/// What a broker accepts as the name of a topic.
+/// Whether a broker accepts this as a topic name.
 bool is_topic(const std::string& name) {
   constexpr auto allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   return !name.empty() && name.size() <= 249 && name != "." && name != ".." &&
@@ -52,7 +52,7 @@ class Resolver {
       if (!is_topic(name)) {
         problem(setting, item,
                 "'source.topics': '" + shown_text(item, name) +
-                    "' is not a name of a topic (letters, digits, '.', '_', '-', at most 249)");
+                    "' is not a topic name (letters, digits, '.', '_', '-', at most 249)");
       } else if (!names_.insert(name).second) {
         problem(setting, item, "'source.topics' names " + shown_text(item, name) + " twice");
       } else {
@@ -79,7 +79,7 @@ class Resolver {
     }
   }
 
-  /// Topics and claims in one order on every device.
+  /// Sorts topics and claims, so that every device has the same order.
   void finish(bool has_first, const std::string& first) {
     std::sort(source_.topics.begin(), source_.topics.end());
     source_.claims.assign(claims_.begin(), claims_.end());

@@ -6,9 +6,9 @@
 
 namespace rivulet::runtime {
 
-/// Fills source.topics, partitions and claims of `config` from what was written (values as coerce() returned
-/// them). `partitions_written` is false when they are the default: then "topic:0-3" among the topics replaces
-/// them.
+/// Fills source.topics, partitions and claims of `config` from the written values (as coerced).
+/// `partitions_written` is false if the partitions are the default: then "topic:0-3" among the topics
+/// replaces them.
 void resolve_claims(Config& config, const Setting& topics, const Setting& partitions, bool partitions_written,
                     Problems& problems);
 

@@ -38,7 +38,7 @@ std::string trimmed(const std::string& text, const char* what) {
   return text.substr(begin, text.find_last_not_of(what) - begin + 1);
 }
 
-/// a,b or [a, b]. "t:1,2" stays one item: a number after a claim belongs to it.
+/// Parses a,b or [a, b]. "t:1,2" stays one item: a number after a claim belongs to it.
 Value bare_list(const std::string& type, const std::string& text) {
   std::vector<std::string> items;
   std::string inner = trimmed(text, " \t");
@@ -101,7 +101,7 @@ std::optional<Value> as_numbers(Value value) {
   return value;
 }
 
-/// The value in its one form, or nothing if the type is wrong.
+/// Converts the value to the canonical form of the type; none if the type is wrong.
 std::optional<Value> as_type(const std::string& type, Value value) {
   const auto* integer = std::get_if<std::int64_t>(&value.data);
   const auto* text = value.text();
@@ -140,7 +140,7 @@ std::string number_text(double v) {
   return fmt::format("{}", v);
 }
 
-/// What is wrong with one number, or empty.
+/// Returns why a number is out of bounds; empty if it is not.
 std::string out_of_bounds(const Bounds& bounds, double v, const std::string& shown, bool seconds) {
   const std::string unit = seconds ? "s" : "";
   if (!std::isfinite(v)) return "is " + shown + ", must be a finite number";
@@ -152,7 +152,7 @@ std::string out_of_bounds(const Bounds& bounds, double v, const std::string& sho
   return {};
 }
 
-/// Of a text: its characters.
+/// As out_of_bounds(), for the length of a string.
 std::string out_of_length(const Bounds& bounds, std::size_t size) {
   const auto length = static_cast<double>(size);
   if (length >= bounds.least && length <= bounds.most) return {};
@@ -187,7 +187,7 @@ std::string not_a_choice(const KeySpec& spec, const Value& value) {
     return std::find(names.begin(), names.end(), *text) != names.end();
   };
   if (spec.choices.empty() || among(spec.choices)) return {};
-  if (among(spec.later)) return {};  // said by not_in_this_version()
+  if (among(spec.later)) return {};  // reported by not_in_this_version()
   const std::string meant = value.interpolated ? "" : did_you_mean(*text, spec.choices);
   return "is '" + shown_text(value, *text) + "', must be one of: " + joined(spec.choices) + meant;
 }
@@ -210,13 +210,13 @@ std::string not_in_this_version(const KeySpec& spec, const Value& value) {
   return "= " + shown(value) + " is not in this version, only " + spec.text + " is";
 }
 
-/// One of the words that may stand in place of numbers.
+/// Whether the value is a keyword allowed in place of numbers.
 bool is_word(const KeySpec& spec, const Value& value) {
   return spec.type == kind::numbers && value.text() != nullptr &&
          std::ranges::find(spec.choices, *value.text()) != spec.choices.end();
 }
 
-/// Numbers that are asked for, and none is given.
+/// Whether a required list of numbers is empty.
 bool is_wrongly_empty(const KeySpec& spec, const Value& value) {
   const auto* list = std::get_if<Value::List>(&value.data);
   return spec.type == kind::numbers && list != nullptr && list->empty() && spec.text != "[]";

@@ -5,30 +5,30 @@
 
 #include "runtime/config/key_rows.h"
 
-/// From what was written to what a key may hold (private to config/).
+/// Conversion of written values to the values that keys accept (private to config/).
 namespace rivulet::runtime {
 
 using Variables = std::function<std::optional<std::string>(const std::string&)>;
 
-/// A value given as text outside a file: TOML, with bare strings and bare lists ("a,b", "0-3") where the type
-/// allows.
+/// Parses a value given as text outside a file: TOML, with bare strings and bare lists ("a,b", "0-3") where
+/// the type allows.
 Value value_of_text(const std::string& type, const std::string& text);
 
-/// The default of a row, as a setting that nobody wrote.
+/// Returns the default of a row as a setting without a source line.
 Setting default_setting(const KeyRow& row, std::string source = {});
 
-/// "an integer", "a duration such as ...", for messages.
+/// Returns "an integer", "a duration such as ...", for messages.
 std::string with_article(const std::string& type);
 
-/// Replaces ${...} in the value's strings. False after a complaint.
+/// Replaces ${...} in the value's strings. Returns false after reporting a problem.
 bool interpolate_value(Setting& setting, const Variables& variables, Problems& problems);
 
-/// Checks type, bounds and choices of a value that is interpolated; returns it in the one form that setters
-/// read: a duration as its shortest text, a size as an integer, a number as a real. Complains and returns
-/// nothing if it does not fit.
+/// Checks type, bounds and choices of an interpolated value. Returns its canonical form for setters: a
+/// duration as its shortest text, a size as an integer, a number as a real. Reports a problem and returns
+/// nothing if it is invalid.
 std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& problems);
 
-/// A client property, interpolated: any scalar, passed on as text. Complains about lists and tables.
+/// Converts an interpolated client property: any scalar, passed on as text. Rejects lists and tables.
 std::optional<Value> coerce_property(Setting setting, Problems& problems);
 
 }  // namespace rivulet::runtime

@@ -12,12 +12,12 @@
 #include "core/settings.h"
 #include "core/time.h"
 
-/// The configuration of one device as plain values: device.toml, the environment, --set and flags, in that
-/// order of precedence (defaults < file < RIVULET_* < --set < flag). One table (key_table) drives parsing,
-/// defaults, help, `config init`, `config show --origin`, "did you mean" and which keys are the group's.
+/// The configuration of one device as plain values. Sources in increasing precedence: defaults < file <
+/// RIVULET_* < --set < flag. One table (key_table) drives parsing, defaults, help, `config init`, `config
+/// show --origin`, "did you mean" and the choice of group keys.
 namespace rivulet::runtime {
 
-/// The optimizer of a proposal whose model makes small steps.
+/// The optimizer proposed for a model that needs small steps.
 inline constexpr std::string_view optimizer_of_small_steps = "adam";
 
 struct Config {
@@ -31,13 +31,13 @@ struct Config {
     std::string data_dir = "/var/lib/rivulet";
     std::string type = "auto";
     int threads = 1;
-    double speed = 0;                                ///< beside that of others; 0: threads
+    double speed = 0;                                ///< relative to the others; 0: threads
     std::uint64_t memory = std::uint64_t{1} << 30U;  ///< bytes; see memory_plan.h
   } device;
   struct Source {
     std::string type = "kafka";         ///< kafka | file | synthetic
     std::vector<std::string> topics;    ///< group key; sorted names only, "topic:0-3" claims go to `claims`
-    std::vector<int> partitions = {0};  ///< bound to this device, of the first topic as written
+    std::vector<int> partitions = {0};  ///< claimed by this device, of the first topic as written
     std::vector<std::pair<std::string, int>> claims;  ///< resolved: every (topic, partition) of this device
     std::string retention = "persist";
     std::string start = "checkpoint";  ///< checkpoint | earliest | latest | an offset
@@ -49,18 +49,18 @@ struct Config {
   } source;
   struct Decode {
     std::string format = "raw";
-    // Keys of the chosen format that several formats have; the others are in `settings`.
+    // Keys of the chosen format that several formats share; the others are in `settings`.
     std::vector<std::int64_t> shape = {1, 28, 28};
-    std::vector<double> scale = {0.0127288};  ///< one for all features, or one each
+    std::vector<double> scale = {0.0127288};  ///< one for all features, or one per feature
     std::vector<double> shift = {-0.4242};
-    bool normalize = false;  ///< scale is "auto": the model's features are measured
+    bool normalize = false;  ///< scale is "auto": normalizes by measured statistics
     std::vector<std::string> features;
     std::string target;
-    std::vector<std::string> classes;  ///< labels in the order of their class
-    std::vector<double> missing;       ///< numbers that mean that there is no value
-    std::string fill = "drop";         ///< what it becomes: mean | last | drop | a number
-    std::string where;                 ///< "FIELD = VALUE" of the rows that are meant; empty: all
-    char decimal = '.';                ///< of numbers in texts
+    std::vector<std::string> classes;  ///< labels in class order
+    std::vector<double> missing;       ///< numbers that stand for a missing value
+    std::string fill = "drop";         ///< replacement of a missing value: mean | last | drop | a number
+    std::string where;                 ///< "FIELD = VALUE" that selects rows; empty: all
+    char decimal = '.';                ///< decimal sign of numbers in text
     std::string on_error = "drop";     ///< drop | stop
     std::size_t max_record_bytes = 1'000'000;
   } decode;
@@ -98,8 +98,8 @@ struct Config {
     double lr = 0.05;
     double weight_decay = 0.0;
     double clip_grad_norm = 0.0;            ///< 0: off
-    bool clip_usual = true;                 ///< "auto": in place of it
-    std::vector<double> class_weights;      ///< of each class; empty: as balanced says
+    bool clip_usual = true;                 ///< "auto": used instead of clip_grad_norm
+    std::vector<double> class_weights;      ///< one per class; empty: as `balanced`
     bool balanced = false;                  ///< class_weights = "auto"
     std::uint64_t average = 4000;           ///< rows of the group; 0: none
     std::string on_nonfinite = "skip";      ///< skip | stop
@@ -109,12 +109,12 @@ struct Config {
     std::string policy = "auto";
     Duration deadline = std::chrono::seconds(5);
     std::string collective = "auto";
-    bool speculate = true;  ///< contributions may leave with the facts; group key
+    bool speculate = true;  ///< contributions may be sent with the facts; group key
     std::string bind = "auto";
     std::string advertise;
-    int port = 0;                         ///< of the peer traffic; 0 = any free one
+    int port = 0;                         ///< port of peer traffic; 0 = any free one
     std::string on_peer_loss = "reform";  ///< reform | exit
-    std::uint32_t digest_every = 1;       ///< K: rounds between digests; group key
+    std::uint32_t digest_every = 1;       ///< rounds between digests; group key
   } sync;
   struct Compression {
     std::string policy = "auto";
@@ -123,7 +123,7 @@ struct Config {
     std::uint64_t every_rounds = 500;
     Duration every_interval = std::chrono::seconds(30);
     std::uint32_t keep = 3;
-    std::uint32_t quorum = 2;  ///< read from the HELLO by every fold
+    std::uint32_t quorum = 2;  ///< every fold reads it from the HELLO
   } checkpoint;
   struct Evaluate {
     std::uint32_t prequential_window = 1000;
@@ -132,7 +132,7 @@ struct Config {
   } evaluate;
   struct Http {
     std::string listen = "127.0.0.1:9464";  ///< "off" = none
-    std::string token_file;  ///< whose first line readers must know; empty = everybody may read
+    std::string token_file;                 ///< its first line is the required token; empty = no token
   } http;
   struct Log {
     std::string level = "info";
@@ -142,14 +142,14 @@ struct Config {
   } log;
   struct Watchdog {
     Duration deadline =
-        std::chrono::seconds(30);  ///< a thread that does not step for this long ends the process with 70
+        std::chrono::seconds(30);  ///< the process exits with 70 if a thread makes no step for this long
   } watchdog;
-  /// Keys that belong to the parts of the catalogs (core/settings.h).
+  /// Keys of catalog entries (core/settings.h).
   Settings settings = default_settings();
   static Settings default_settings();
 };
 
-/// One row of the table of keys.
+/// One row of the key table.
 struct KeySpec {
   std::string key;   ///< "batch.max_wait"
   std::string type;  ///< "duration", "integer", "string", "list of strings", "table", ...
@@ -157,15 +157,15 @@ struct KeySpec {
   std::string help;
   bool group = false;   ///< must be equal on all devices
   bool secret = false;  ///< never printed
-  std::string since;    ///< empty = works now; else accepted with its default only ("not in this version")
-  std::vector<std::string> choices;  ///< the values it may have; empty = any of its type
-  std::vector<std::string> later;    ///< values that are planned: refused with "not in this version"
-  std::string sample;  ///< what `config init` writes instead of an empty default; "#..." = as a comment
+  std::string since;    ///< empty = supported; else only its default is accepted ("not in this version")
+  std::vector<std::string> choices;  ///< allowed values; empty = any of its type
+  std::vector<std::string> later;    ///< planned values, rejected with "not in this version"
+  std::string sample;  ///< text that `config init` writes for an empty default; "#..." = commented out
 };
 const std::vector<KeySpec>& key_table();
 
-/// One complaint, with a place if there is one: "device.toml:34:1: error: unknown key 'decode.frmat' - did
-/// you mean 'format'?"
+/// One problem, with its place if known: "device.toml:34:1: error: unknown key 'decode.frmat' - did you mean
+/// 'format'?"
 struct Problem {
   std::string file;
   int line = 0;
@@ -176,7 +176,7 @@ struct Problem {
   [[nodiscard]] std::string text() const;
 };
 
-/// Names that the catalogs of this build offer; [decode] format, [model] name, [batch] policy, the optimizer
+/// Names that the catalogs of this build offer. [decode] format, [model] name, [batch] policy, the optimizer
 /// and the compressor must be among them.
 struct CatalogNames {
   std::vector<std::string> decoders;
@@ -197,10 +197,10 @@ struct ConfigInput {
   std::map<std::string, std::string> environment;  ///< RIVULET_* only
   std::vector<std::string> sets;                   ///< key=value, TOML values, quotes optional for strings
   std::vector<std::pair<std::string, std::string>>
-      flags;                            ///< key and TOML-ish value, from command-line flags
+      flags;                            ///< key and value in relaxed TOML, from command-line flags
   bool needs_stream = true;             ///< false: topics and brokers may be missing
   std::optional<CatalogNames> catalog;  ///< empty = builtin_catalog_names()
-  /// Value of any variable, for ${VAR}; empty = `environment`, then the process's own.
+  /// Looks up a variable for ${VAR}; empty = `environment`, then the process's environment.
   std::function<std::optional<std::string>(const std::string&)> variable;
 };
 
@@ -210,7 +210,7 @@ struct KeyPlace {
   int column = 0;
 };
 
-/// A value that must not be shown, and what is shown instead of it.
+/// A secret value and its display text.
 struct Secret {
   std::string value;
   std::string shown = "***";
@@ -218,30 +218,29 @@ struct Secret {
 
 struct LoadedConfig {
   Config config;
-  /// Every key -> value as TOML text for people: secrets masked, ${...} as it was written.
+  /// Every key -> value as TOML text for display: secrets masked, ${...} as written.
   std::map<std::string, std::string> effective;
-  /// Keys that must be equal on all devices -> value as TOML text; what came out of a file as its digest.
+  /// Group keys -> value as TOML text; values read from files as digests.
   std::map<std::string, std::string> group_values;
   std::map<std::string, std::string>
-      origin;                   ///< key -> default | file:line | environment NAME | --set | flag
-  std::vector<Secret> secrets;  ///< as masked() takes them
-  std::map<std::string, KeyPlace>
-      places;                     ///< of the keys that the file sets, each property of the client included
-  std::vector<Problem> problems;  ///< errors first; usable only if none is an error
+      origin;                              ///< key -> default | file:line | environment NAME | --set | flag
+  std::vector<Secret> secrets;             ///< input of masked()
+  std::map<std::string, KeyPlace> places;  ///< of the keys set in the file, including each client property
+  std::vector<Problem> problems;           ///< errors first; usable only without errors
   [[nodiscard]] bool usable() const;
 };
 
-/// Never fails as a whole: every problem is collected, so that one run shows all of them.
+/// Collects every problem instead of stopping at the first.
 LoadedConfig load_config(const ConfigInput& input);
 
-/// The group keys with their values as text, and a hash over them and the protocol version.
+/// Returns the group keys with their values as text, and a hash over them and the protocol version.
 std::map<std::string, std::string> group_keys(const LoadedConfig& loaded);
 std::string group_hash(const std::map<std::string, std::string>& keys);
 
-/// An annotated device.toml with every key that works now.
+/// Returns an annotated device.toml with every supported key.
 std::string config_template();
 
-/// "100ms", "5s", "2m" to Duration; "1 MiB" to bytes. Errors: invalid_config.
+/// Parse "100ms", "5s", "2m" to a Duration, "1 MiB" to bytes. Errors: invalid_config.
 Result<Duration> parse_duration(const std::string& text);
 Result<std::uint64_t> parse_bytes(const std::string& text);
 

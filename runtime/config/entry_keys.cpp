@@ -1,4 +1,4 @@
-// Configuration keys that belong to the entries of the catalogs: one list of them all, and their values.
+// Configuration keys of catalog entries: one list of all, and their values.
 #include <algorithm>
 #include <set>
 
@@ -61,7 +61,7 @@ void add_rows(std::vector<KeyRow>& all, std::set<std::string_view>& seen, const 
 
 std::vector<KeyRow> entry_rows() {
   std::vector<KeyRow> all;
-  std::set<std::string_view> seen;  // parts of one family share keys
+  std::set<std::string_view> seen;  // entries of one family share keys
   add_rows(all, seen, stream::builtin_decoders());
   add_rows(all, seen, devices::builtin_models());
   add_rows(all, seen, devices::builtin_optimizers());

@@ -33,13 +33,13 @@ bool is_name(const std::string& text) {
   });
 }
 
-/// What stands for `inner` of ${inner}.
+/// Returns the replacement of ${inner}.
 Result<std::string> lookup(const std::string& inner,
                            const std::function<std::optional<std::string>(const std::string&)>& variable) {
   if (inner.starts_with("file:")) return read_secret(inner.substr(5));
   const auto colon = inner.find(":-");
   const std::string name = inner.substr(0, colon);
-  if (!is_name(name)) return wrong("${" + inner + "}: a name, NAME:-default or file:PATH is expected");
+  if (!is_name(name)) return wrong("${" + inner + "}: expected a name, NAME:-default or file:PATH");
   const auto value = variable(name);
   if (colon != std::string::npos) return value && !value->empty() ? *value : inner.substr(colon + 2);
   if (!value) return wrong("${" + name + "} is not set and has no default (${" + name + ":-default})");

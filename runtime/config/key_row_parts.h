@@ -8,7 +8,7 @@
 #include "runtime/config/config.h"
 #include "runtime/config/key_rows.h"
 
-/// What the files that list keys share (private to config/): readers of values, bounds, and the lists
+/// Shared parts of the files that list keys (private to config/): readers of values, bounds, and the lists
 /// themselves.
 namespace rivulet::sync::policy {
 enum class Role : std::uint8_t;
@@ -16,7 +16,7 @@ enum class Role : std::uint8_t;
 
 namespace rivulet::runtime {
 
-// Read by setters: coerce() has made the alternative certain.
+// Readers for setters; coerce() guarantees the alternative.
 inline const std::string& str(const Value& v) {
   return std::get<std::string>(v.data);
 }
@@ -32,10 +32,10 @@ inline std::vector<std::int64_t> integers(const Value& value) {
   for (const auto& item : std::get<Value::List>(value.data)) out.push_back(std::get<std::int64_t>(item.data));
   return out;
 }
-/// Of a number, too.
+/// Also accepts a single number.
 inline std::vector<double> numbers(const Value& value) {
   const auto* list = std::get_if<Value::List>(&value.data);
-  if (value.text() != nullptr) return {};  // a word in place of numbers
+  if (value.text() != nullptr) return {};  // a keyword in place of numbers
   if (list == nullptr) return {std::get<double>(value.data)};
   std::vector<double> out;
   for (const auto& item : *list) out.push_back(std::get<double>(item.data));
@@ -50,7 +50,7 @@ inline Duration time(const Value& v) {
   return parse_duration(str(v)).value();
 }
 
-/// Equal on all devices, or they would not train one model (architecture: group keys).
+/// Whether the key must be equal on all devices, so that they train one model.
 inline bool is_group_key(const std::string& key) {
   if (key == "source.topics") return true;
   if (key == "sync.bind" || key == "sync.advertise" || key == "sync.port") return false;
@@ -76,15 +76,15 @@ inline constexpr Bounds not_negative{0, 1e300, false};
 inline constexpr Bounds some_time{0, 86'400, true};
 inline constexpr Bounds rows{1, 1'000'000, false};
 
-/// The controllers of a role, for the help of its key: "every (what it does) | periodic (...)".
+/// Returns the controllers of a role for the help of its key: "every (what it does) | periodic (...)".
 std::string controllers_of(sync::policy::Role role);
 std::vector<KeyRow> model_rows();
 std::vector<KeyRow> train_rows();
 std::vector<KeyRow> sync_and_checkpoint_rows();
 std::vector<KeyRow> operation_rows();
-/// The keys that entries of the catalogs own, each once.
+/// Returns the keys of catalog entries, each once.
 std::vector<KeyRow> entry_rows();
-/// As Config::settings holds it.
+/// Converts a value to its type in Config::settings.
 Settings::Value setting_of(const KeyRow& row, const Value& value);
 
 }  // namespace rivulet::runtime

@@ -13,7 +13,7 @@ namespace {
 
 std::vector<KeyRow> job_and_device() {
   return {
-      {spec("version", kind::integer, "1", "of this schema"), {1, 1}},
+      {spec("version", kind::integer, "1", "schema version"), {1, 1}},
       {spec("job.name", kind::text, "\"\"", "required; the control topic is rivulet.<name>.control",
             {.sample = "\"mnist\""}),
        {},
@@ -22,14 +22,14 @@ std::vector<KeyRow> job_and_device() {
             {.sample = "1"}),
        {1, 10'000},
        [](Config& c, const Value& v) { c.job.devices = whole<std::uint32_t>(v); }},
-      {spec("job.seed", kind::integer, "42", "everything random derives from it"), not_negative,
+      {spec("job.seed", kind::integer, "42", "seed of all random numbers"), not_negative,
        [](Config& c, const Value& v) { c.job.seed = whole<std::uint64_t>(v); }},
       {spec("device.id", kind::text, "\"${HOSTNAME:-device-1}\"",
-            "name of this device, unique in the job; by default that of its machine"),
+            "name of this device, unique in the job; default: the host name"),
        {},
        [](Config& c, const Value& v) { c.device.id = str(v); }},
-      {spec("device.data_dir", kind::text, "\"/var/lib/rivulet\"", "the only path it writes to",
-            {.sample = "\"/tmp/rivulet\""}),
+      {spec("device.data_dir", kind::text, "\"/var/lib/rivulet\"",
+            "the only directory that the device writes to", {.sample = "\"/tmp/rivulet\""}),
        {},
        [](Config& c, const Value& v) { c.device.data_dir = str(v); }},
       {spec("device.type", kind::text, "\"auto\"", "cpu | cuda | auto: a GPU if there is one",
@@ -40,13 +40,12 @@ std::vector<KeyRow> job_and_device() {
        {1, 1024},
        [](Config& c, const Value& v) { c.device.threads = whole<int>(v); }},
       {spec("device.speed", kind::number, "0.0",
-            "how fast it computes beside the others, in a unit that all share (cores, teraflops), for the "
-            "time before "
-            "that is measured; 0: device.threads"),
+            "compute speed relative to the other devices, in a common unit (cores, teraflops), until it is "
+            "measured; 0: device.threads"),
        {0, 1e9},
        [](Config& c, const Value& v) { c.device.speed = real(v); }},
       {spec("device.memory", kind::size, "\"1 GiB\"",
-            "hard cap of buffers, client queue, payloads and states; the program itself comes on top"),
+            "hard cap of buffers, client queue, payloads and states; excludes the program itself"),
        {1, 1e15},
        [](Config& c, const Value& v) { c.device.memory = whole<std::uint64_t>(v); }},
   };
@@ -61,40 +60,39 @@ std::vector<KeyRow> source() {
       {spec("source.topics", kind::texts, "[]", "topics of the job; \"topic:0-3\" also claims partitions",
             {.sample = "[\"mnist\"]"})},
       {spec("source.partitions", kind::partitions, "[0]",
-            "of the first topic, bound to this device; several topics: \"topic:0-3\"")},
+            "partitions of the first topic that this device reads; for several topics: \"topic:0-3\"")},
       {spec("source.start", kind::offset, "\"checkpoint\"",
-            "where a partition begins that no state knows: checkpoint (= earliest) | earliest | latest | an "
+            "start of a partition without a saved offset: checkpoint (= earliest) | earliest | latest | an "
             "offset"),
        {},
        [](Config& c, const Value& v) { c.source.start = str(v); }},
       {spec("source.on_gap", kind::text, "\"stop\"",
-            "rows deleted before they were read (retention): stop that partition, or count the gap and go on",
+            "rows deleted before they were read (retention): stop that partition, or count the gap and "
+            "continue",
             {.choices = {"stop", "count"}}),
        {},
        [](Config& c, const Value& v) { c.source.on_gap = str(v); }},
       {spec("source.retention", kind::text, "\"persist\"",
-            "of rows that come faster than they are trained: all wait in Kafka (persist), or about a second "
-            "of "
-            "them, the first that came (truncate-newest) or the last (truncate-oldest); what is dropped is "
+            "rows that arrive faster than they are trained: all wait in Kafka (persist), or only about one "
+            "second of them, the oldest (truncate-newest) or the newest (truncate-oldest); dropped rows are "
             "counted",
             {.choices = {"persist", "truncate-newest", "truncate-oldest"}, .later = {"spool"}}),
        {},
        [](Config& c, const Value& v) { c.source.retention = str(v); }},
-      {spec("source.path", kind::text, "\"\"", "type file: folder or file of a data set",
+      {spec("source.path", kind::text, "\"\"", "type file: directory or file of a data set",
             {.sample = "#\"examples/mnist/data\""}),
        {},
        [](Config& c, const Value& v) { c.source.path = str(v); }},
       {spec("source.rate", kind::number, "0.0",
             "type file: rows/s of a partition, 0 = full speed; synthetic: 0 = 1000", {.sample = "#100.0"}),
        not_negative, [](Config& c, const Value& v) { c.source.rate = real(v); }},
-      {spec("source.repeat", kind::boolean, "false", "type file: begin again at its end",
-            {.sample = "#true"}),
+      {spec("source.repeat", kind::boolean, "false", "type file: restart at its end", {.sample = "#true"}),
        {},
        [](Config& c, const Value& v) { c.source.repeat = std::get<bool>(v.data); }},
   };
 }
 
-/// What all formats share: the rest is with the decoders.
+/// Keys that all formats share; the decoders own the others.
 std::vector<KeyRow> decode() {
   return {
       {spec("decode.format", kind::text, "\"raw\"", "raw | csv | json",
@@ -108,53 +106,54 @@ std::vector<KeyRow> decode() {
       {spec("decode.max_record_bytes", kind::size, "1000000", "longer records are dropped"),
        {1, 1e9},
        [](Config& c, const Value& v) { c.decode.max_record_bytes = whole<std::size_t>(v); }},
-      {spec("dead_letter.topic", kind::text, "\"{topic}.dlq\"", "where broken records go",
+      {spec("dead_letter.topic", kind::text, "\"{topic}.dlq\"", "topic for invalid records",
             {.since = "streams"})},
   };
 }
 
 std::vector<KeyRow> buffer_and_batch() {
   return {
-      {spec("buffer.rows", kind::integer, "8192", "rows that may wait"),
+      {spec("buffer.rows", kind::integer, "8192", "maximum number of waiting rows"),
        {1, 1 << 24},
        [](Config& c, const Value& v) { c.buffer.rows = whole<std::size_t>(v); }},
       {spec("batch.policy", kind::text, "\"unified\"", controllers_of(sync::policy::Role::batch).c_str()),
        {},
        [](Config& c, const Value& v) { c.batch.policy = str(v); }},
-      {spec("batch.rows", kind::integer, "64", "of policy fixed"), rows,
+      {spec("batch.rows", kind::integer, "64", "rows of a batch with policy fixed"), rows,
        [](Config& c, const Value& v) { c.batch.rows = whole<std::uint32_t>(v); }},
-      {spec("batch.min", kind::integer, "1", "rows of a batch, at least"), rows,
+      {spec("batch.min", kind::integer, "1", "minimum rows of a batch"), rows,
        [](Config& c, const Value& v) { c.batch.min = whole<std::uint32_t>(v); }},
-      {spec("batch.max", kind::integer, "128", "rows of a batch, at most"), rows,
+      {spec("batch.max", kind::integer, "128", "maximum rows of a batch"), rows,
        [](Config& c, const Value& v) { c.batch.max = whole<std::uint32_t>(v); }},
       {spec("batch.tick", kind::duration, "\"100ms\"",
-            "of policy stream: batch = rate * tick; of unified: the longest tick"),
+            "policy stream: batch = rate * tick; policy unified: the longest tick"),
        some_time, [](Config& c, const Value& v) { c.batch.tick = time(v); }},
       {spec("batch.max_wait", kind::duration, "\"200ms\"",
-            "after the previous round ended, with or without rows: below batch.tick it cuts ticks"),
+            "maximum wait for rows after the previous round; a value below batch.tick shortens ticks"),
        some_time, [](Config& c, const Value& v) { c.batch.max_wait = time(v); }},
       {spec("normalize.window", kind::integer, "10000",
-            "of scale \"auto\" and of normalized targets: rows of the group that mean and deviation are of; "
+            "for scale \"auto\" and normalized targets: rows of the group in mean and deviation; "
             "older ones fade"),
        {100, 1e12},
        [](Config& c, const Value& v) { c.normalize.window = whole<std::uint64_t>(v); }},
       {spec("normalize.limit", kind::number, "8.0",
-            "same: deviations beyond which a value is clipped, as an outlier"),
+            "for the same: deviations beyond which a value is clipped as an outlier"),
        positive, [](Config& c, const Value& v) { c.normalize.limit = real(v); }},
       {spec("normalize.targets", kind::boolean, "true",
-            "of train.loss = \"mse\": the target is measured and normalized, too; predictions are in its own "
+            "for train.loss = \"mse\": also normalizes the target; predictions stay in its own "
             "unit"),
        {},
        [](Config& c, const Value& v) { c.normalize.targets = std::get<bool>(v.data); }},
       {spec("inject.policy", kind::text, "\"auto\"",
-            ("what devices send each other besides: none | " + controllers_of(sync::policy::Role::transfer))
+            ("rows that devices also send to their peers: none | " +
+             controllers_of(sync::policy::Role::transfer))
                 .c_str()),
        {},
        [](Config& c, const Value& v) { c.inject.policy = str(v); }},
   };
 }
 
-/// Behind the last key of its table; if it is the first there, of the table around that.
+/// Inserts the row after the last key of its table; the first key of a table goes after the enclosing table.
 void place_row(std::vector<KeyRow>& all, KeyRow row) {
   std::string table = row.spec.key;
   auto last = all.rend();

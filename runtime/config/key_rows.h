@@ -3,28 +3,29 @@
 
 #include "runtime/config/value.h"
 
-/// The table behind key_table() (private to config/): besides the KeySpec, bounds and where the value goes.
+/// The table behind key_table() (private to config/): adds bounds and the target of each value to the
+/// KeySpec.
 namespace rivulet::runtime {
 
-/// Of an integer, a number or the seconds of a duration; of every item of a list of integers.
+/// Bounds of an integer, a number or a duration in seconds; of each item of a list of integers.
 struct Bounds {
   double least = -1e300;
   double most = 1e300;
-  bool above = false;  ///< least itself is not allowed
+  bool above = false;  ///< exclusive lower bound
 };
 
 struct KeyRow {
   KeySpec spec;
   Bounds bounds;
-  /// Takes a value that coerce() has returned for this row; nullptr = load.cpp does it.
+  /// Stores a value returned by coerce() for this row; nullptr = load.cpp stores it.
   void (*set)(Config& config, const Value& value) = nullptr;
-  bool of_entry = false;                          ///< a Key of a catalog's entry: goes into Config::settings
-  bool (*fits)(std::string_view text) = nullptr;  ///< as of that Key
+  bool of_entry = false;                          ///< key of a catalog entry: stored in Config::settings
+  bool (*fits)(std::string_view text) = nullptr;  ///< as in that Key
   std::string_view form = {};
   bool or_number = false;
 };
 
-/// Types of KeySpec::type that coerce() knows.
+/// Types of KeySpec::type handled by coerce().
 namespace kind {
 inline constexpr const char* text = "string";
 inline constexpr const char* integer = "integer";
@@ -40,14 +41,14 @@ inline constexpr const char* partitions = "list of partitions";
 }  // namespace kind
 
 const std::vector<KeyRow>& key_rows();
-/// Also by the name that a key had before.
+/// Also finds a key by its former name.
 const KeyRow* find_row(const std::string& name);
-/// "batch" and "decode.raw" are tables of keys, "batch.tick" is none.
+/// Whether `path` is a table: "batch" and "decode.raw" are, "batch.tick" is not.
 bool is_table(const std::string& path);
 
 inline constexpr const char* property_prefix = "source.kafka.properties.";
 bool is_property(const std::string& key);
-/// Properties whose value must never be printed.
+/// Whether the value of this property must never be printed.
 bool is_secret_property(const std::string& key);
 
 }  // namespace rivulet::runtime

@@ -34,7 +34,7 @@ std::string parent_of(const std::string& key) {
   return dot == std::string::npos ? "" : key.substr(0, dot + 1);
 }
 
-/// 'format' for 'decode.frmat', 'decode.format' for 'decod.frmat'.
+/// Suggests 'format' for 'decode.frmat', 'decode.format' for 'decod.frmat'.
 std::string suggestion(const std::string& key) {
   const std::string parent = parent_of(key);
   std::vector<std::string> siblings;
@@ -56,13 +56,13 @@ std::string dotted(const std::vector<std::string>& path, std::size_t count) {
   return key;
 }
 
-/// SettingsByKey of one document, all from the same place.
+/// Collects the settings of one document, all with the same source.
 class Document {
  public:
   Document(std::string source, SettingsByKey& settings, Problems& problems)
       : source_(std::move(source)), settings_(settings), problems_(problems) {}
 
-  /// `origin` empty = the file and the line of the key.
+  /// `origin`: empty = the file and line of the key.
   void take(const TomlLeaf& leaf, const std::string& origin) {
     Setting setting{dotted(leaf.path, leaf.path.size()), leaf.value, leaf.places.back(), source_, origin};
     if (origin.empty()) setting.origin = source_ + ":" + std::to_string(setting.place.line);
@@ -77,7 +77,7 @@ class Document {
   }
 
  private:
-  /// Complains once about the first name of the path that leads nowhere.
+  /// Reports the first unknown name of the path, once.
   bool path_is_known(const TomlLeaf& leaf, Setting setting) {
     const std::size_t n = leaf.path.size();
     for (std::size_t i = 1; i <= n; ++i) {
@@ -104,7 +104,7 @@ class Document {
   std::set<std::string> reported_;
 };
 
-/// One key and its value as text, from outside a file.
+/// Adds one key and its value given as text outside a file.
 void add_text(const std::string& key, const std::string& text, const Setting& from, SettingsByKey& settings,
               Problems& problems) {
   Setting setting = from;
@@ -137,7 +137,7 @@ void add_text(const std::string& key, const std::string& text, const Setting& fr
   }
 }
 
-/// BATCH__MAX_WAIT -> batch.max_wait. Below the client's properties, which have no underscores, each is a
+/// BATCH__MAX_WAIT -> batch.max_wait. Client properties have no underscores, so there each underscore is a
 /// dot.
 std::string key_of_variable(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -151,7 +151,7 @@ std::string key_of_variable(std::string text) {
 
 constexpr const char* set_prefix = "RIVULET_SET_";
 
-/// Variables for flags that stand for a key; the empty ones mean something to somebody else.
+/// Variables of flags that set a key. Those with an empty key are read elsewhere.
 const std::vector<std::pair<std::string, std::string>>& known_variables() {
   static const std::vector<std::pair<std::string, std::string>> all = {
       {"RIVULET_ID", "device.id"},
@@ -241,7 +241,7 @@ void add_sets(const std::vector<std::string>& sets, SettingsByKey& settings, Pro
     const std::string key = text.substr(0, equals);
     const Setting from{"", {}, {}, "--set " + key, "--set"};
     if (equals == std::string::npos || key.empty()) {
-      complain(problems, from, "key=value is expected");
+      complain(problems, from, "expected key=value");
       continue;
     }
     add_text(key, text.substr(equals + 1), from, settings, problems);

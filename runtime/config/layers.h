@@ -3,15 +3,15 @@
 
 #include "runtime/config/key_rows.h"
 
-/// The places a setting can come from, each in its own way of writing (private to config/).
+/// The sources of settings, each with its own syntax (private to config/).
 namespace rivulet::runtime {
 
-/// Later settings of a key replace earlier ones.
+/// A later setting of a key replaces an earlier one.
 using SettingsByKey = std::map<std::string, Setting>;
 
 void add_file(const std::string& path, SettingsByKey& settings, std::map<std::string, KeyPlace>& places,
               Problems& problems);
-/// RIVULET_SET_<TABLE>__<KEY>, then RIVULET_<FLAG> of the flags of `rivulet run` that stand for a key.
+/// Adds RIVULET_SET_<TABLE>__<KEY>, then RIVULET_<FLAG> of the flags of `rivulet run` that set a key.
 void add_environment(const std::map<std::string, std::string>& environment, SettingsByKey& settings,
                      Problems& problems);
 void add_sets(const std::vector<std::string>& sets, SettingsByKey& settings, Problems& problems);

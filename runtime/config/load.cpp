@@ -23,7 +23,7 @@ namespace rivulet::runtime {
 
 namespace {
 
-/// Shells set HOSTNAME and do not export it.
+/// Needed because shells set HOSTNAME but do not export it.
 std::optional<std::string> host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return std::nullopt;
@@ -40,14 +40,14 @@ Variables variables_of(const ConfigInput& input) {
   };
 }
 
-/// Is the value of this property a secret itself, and not the place of one or something about one?
+/// Whether the value of this property is itself a secret, not the location or metadata of one.
 bool is_password_property(const std::string& key) {
   constexpr std::array ends{"password", "secret", "ssl.key.pem", "oauthbearer.config"};
   return is_property(key) &&
          std::any_of(ends.begin(), ends.end(), [&](const char* end) { return key.ends_with(end); });
 }
 
-/// A slip of a name that holds a secret ("sasl.pasword").
+/// Whether the key is a misspelt secret property ("sasl.pasword").
 bool is_misspelt_secret(const std::string& key) {
   if (!is_property(key)) return false;
   static const std::vector<std::string> names{
@@ -57,14 +57,14 @@ bool is_misspelt_secret(const std::string& key) {
   return !nearest(key.substr(std::string(property_prefix).size()), names).empty();
 }
 
-/// One ${...} and nothing else: what is written there holds no part of a secret itself.
+/// Whether the value is a single ${...}, so that its text contains no part of a secret.
 bool is_reference(const Value& value) {
   const std::string& text = value.written;
   return value.interpolated && text.starts_with("${") && text.find('}') + 1 == text.size() &&
          text.find(":-") == std::string::npos;
 }
 
-/// The whole of one load; each step works on what the one before left.
+/// One load. Each step continues from the results of the step before.
 class Loader {
  public:
   explicit Loader(const ConfigInput& input) : input_(input), variables_(variables_of(input)) {}
@@ -85,7 +85,7 @@ class Loader {
  private:
   void gather() {
     if (!input_.file.empty()) add_file(input_.file, written_, out_.places, problems_);
-    // Nothing is missing from a file that could not be read: only that is said.
+    // If the file is unreadable, reports only that, not missing keys.
     readable_ = problems_.empty() || !written_.empty();
     add_environment(input_.environment, written_, problems_);
     add_sets(input_.sets, written_, problems_);
@@ -109,7 +109,7 @@ class Loader {
       setting.value = *value;
       if (row.set != nullptr) row.set(out_.config, *value);
       if (row.of_entry) out_.config.settings.set(key, setting_of(row, *value));
-      // What only later versions listen to is shown when somebody wrote it.
+      // Unsupported keys are shown only if set explicitly.
       if (row.spec.since.empty() || it != written_.end()) note(setting);
       if (row.spec.group && out_.effective.contains(key)) out_.group_values[key] = group_text(key, *value);
       settings_[key] = setting;
@@ -130,7 +130,7 @@ class Loader {
     return interpolated(setting, problems) ? coerce(row, setting, problems) : std::nullopt;
   }
 
-  /// What a ${file:...} stands for is shown nowhere, also of a key that is then refused.
+  /// Content of a ${file:...} is never shown, even if its key is rejected.
   bool interpolated(Setting& setting, Problems& problems) {
     if (!interpolate_value(setting, variables_, problems)) return false;
     const auto keep = [this](const Value& v) {
@@ -147,28 +147,29 @@ class Loader {
     return value.secret || (list != nullptr && std::ranges::any_of(*list, &Value::secret));
   }
 
-  /// Devices compare these texts, and show one that differs; with the quorum they count.
+  /// Devices compare these texts and show differing ones, so a secret appears as a digest. The quorum is
+  /// plain: folds use it as a number.
   static std::string group_text(const std::string& key, const Value& value) {
     std::string text = render(value);
     if (!holds_secret(value) || key == "checkpoint.quorum") return text;
     return "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\"";
   }
 
-  /// A password in the file is visible to every reader of the file, and is in every copy of it; one on the
-  /// command line is in every list of processes.
+  /// A password in the file is visible to its readers and in every copy; one on the command line appears in
+  /// process lists.
   void warn_of_password(const Setting& setting) {
     const bool in_file = setting.place.line > 0;
     const bool typed = setting.origin == "--set";
     if ((!in_file && !typed) || setting.value.interpolated || setting.value.secret) return;
     if (!is_password_property(setting.key) || setting.value.text()->empty()) return;
-    const char* where = in_file ? " stands in the configuration in the clear"
-                                : " stands on the command line, which every process here can read";
+    const char* where = in_file ? " is in the configuration in plain text"
+                                : " is on the command line, which every process on this machine can read";
     problems_.push_back({.file = setting.source,
                          .line = setting.place.line,
                          .column = setting.place.column,
                          .warning = true,
                          .message = setting.key + where,
-                         .hint = "write it into a file of its own and \"${file:/path/to/it}\" here"});
+                         .hint = "write it to a separate file, and \"${file:/path/to/it}\" here"});
   }
 
   void properties() {
@@ -187,8 +188,8 @@ class Loader {
     }
   }
 
-  /// What decode.<format>.<name> of the chosen format says, if it has that key and as that type; else
-  /// nothing.
+  /// Returns decode.<format>.<name> of the chosen format if the key exists with this type; else an empty
+  /// value.
   template <class T>
   T of_format(const std::string& name) {
     const Settings& settings = out_.config.settings;
@@ -220,8 +221,8 @@ class Loader {
     classes_of_list();
   }
 
-  /// Only a model that normalizes knows a mean: for others a value that is missing drops its row, unless
-  /// somebody says otherwise (check_all() refuses "mean").
+  /// Filling with the mean needs a normalizing model. Without one, a missing value drops its row unless
+  /// `fill` is set explicitly (check_all() rejects "mean").
   void fill() {
     auto& d = out_.config.decode;
     const std::string key = "decode." + d.format + ".fill";
@@ -229,7 +230,7 @@ class Loader {
     if (d.fill.empty() || (!d.normalize && !written_.contains(key))) d.fill = "drop";
   }
 
-  /// A list of labels says how many classes there are, unless somebody else does (check_all() compares).
+  /// Derives model.classes from a list of labels unless it is set explicitly (check_all() compares).
   void classes_of_list() {
     const auto& d = out_.config.decode;
     const std::string by = "decode." + d.format + ".classes";
@@ -240,14 +241,14 @@ class Loader {
     count.origin = by;
     out_.config.model.classes = static_cast<std::uint32_t>(d.classes.size());
     note(count);
-    // The same group, whether it is written as well or not.
+    // An explicit equal value belongs to the same group.
     out_.group_values[count.key] = group_text(count.key, count.value);
   }
 
   void claims() {
     Setting topics = settings_.at("source.topics");
     auto& list = std::get<Value::List>(topics.value.data);
-    // Rows that come from no broker still belong to a topic: the job's name will do.
+    // Rows without a broker still need a topic: uses the job's name.
     const bool local = out_.config.source.type != "kafka" && !out_.config.job.name.empty();
     if (list.empty() && local) list.push_back({out_.config.job.name, {}, false, false});
     const bool written = written_.contains("source.partitions");
@@ -265,7 +266,7 @@ class Loader {
 
   const ConfigInput& input_;
   Variables variables_;
-  SettingsByKey written_;   // what the layers say, not yet judged
+  SettingsByKey written_;   // settings of all layers, not validated
   SettingsByKey settings_;  // every key with its final value
   std::set<std::string> failed_;
   bool readable_ = true;

@@ -30,7 +30,7 @@ std::string masked(std::string text, std::vector<Secret> secrets) {
     if (std::string escaped = printable(secrets[i].value); escaped != secrets[i].value)
       secrets.push_back({std::move(escaped), secrets[i].shown});
   std::erase_if(secrets, [](const Secret& s) { return s.value.size() < least || s.value == s.shown; });
-  // One may be a part of another.
+  // Longest first: one secret may be part of another.
   std::ranges::stable_sort(secrets,
                            [](const auto& a, const auto& b) { return a.value.size() > b.value.size(); });
   for (const auto& secret : secrets) mask_whole(text, secret);

@@ -6,9 +6,9 @@
 
 namespace rivulet::runtime {
 
-/// `text` with Secret::shown where one of `secrets` stands in it, as it is or escaped, or where the beginning
-/// of one stands at its end, for others cut long messages. Secrets under four characters stay: they are in
-/// every text. Pure.
+/// Replaces each of `secrets` in `text` by Secret::shown, verbatim or escaped. Also replaces a prefix of a
+/// secret at the end, because libraries truncate long messages. Ignores secrets under four characters, which
+/// occur in any text. Pure.
 std::string masked(std::string text, std::vector<Secret> secrets);
 
 }  // namespace rivulet::runtime

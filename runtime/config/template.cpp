@@ -47,7 +47,7 @@ std::string name_in(const KeySpec& spec, const std::string& table) {
   return table.empty() ? spec.key : spec.key.substr(table.size() + 1);
 }
 
-/// Notes joined by "; ", as comment lines of at most 110 characters.
+/// Joins notes by "; " into comment lines of at most 110 characters.
 std::string comment_lines(const std::vector<std::string>& notes) {
   std::string text;
   std::string now = "#";
@@ -60,7 +60,7 @@ std::string comment_lines(const std::vector<std::string>& notes) {
   return text + now + "\n";
 }
 
-/// All keys of an inner table as one line: optimizer = { name = "sgd", lr = 0.05 }.
+/// Renders an inner table as one line: optimizer = { name = "sgd", lr = 0.05 }.
 std::string inner_line(const std::vector<const KeySpec*>& specs, const std::string& inner) {
   const bool comment =
       std::all_of(specs.begin(), specs.end(), [](const KeySpec* s) { return commented(*s); });

@@ -59,7 +59,8 @@ class Flatten {
   }
 
  private:
-  /// In `bootstrap.servers = ...` the library places the key at its last name; people look at its first.
+  /// For `bootstrap.servers = ...` the library reports the place of the last name; this returns the first,
+  /// which readers expect.
   [[nodiscard]] KeyPlace start_of_dotted(KeyPlace place) const {
     if (place.line < 1 || static_cast<std::size_t>(place.line) > lines_.size()) return place;
     const std::string_view line = lines_[static_cast<std::size_t>(place.line) - 1];

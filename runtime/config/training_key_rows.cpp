@@ -5,7 +5,7 @@
 #include "runtime/config/key_row_parts.h"
 #include "sync/policy/controller.h"
 
-/// Keys of what is computed and agreed, and of how the program is run.
+/// Keys of training, synchronization and operation.
 namespace rivulet::runtime {
 namespace {
 
@@ -18,7 +18,7 @@ std::string names_of(const Entries& entries) {
   return text;
 }
 
-/// "gather (everyone gets every payload) | sum (...)"
+/// Returns "gather (everyone gets every payload) | sum (...)".
 template <class Entries>
 std::string explained(const Entries& entries) {
   std::string text;
@@ -47,7 +47,7 @@ std::vector<KeyRow> model_rows() {
        {1, 1e6},
        [](Config& c, const Value& v) { c.model.classes = whole<std::uint32_t>(v); }},
       {spec("model.outputs", kind::integer, "1",
-            "regression: numbers to predict for a row; 1 is all that decoders give", {.sample = "#1"}),
+            "regression: values to predict for a row; decoders provide 1", {.sample = "#1"}),
        {1, 1},
        [](Config& c, const Value& v) { c.model.outputs = whole<std::uint32_t>(v); }},
       {spec("model.dtype", kind::text, "\"float32\"", "float32 | float64",
@@ -55,13 +55,13 @@ std::vector<KeyRow> model_rows() {
        {},
        [](Config& c, const Value& v) { c.model.dtype = str(v); }},
       {spec("model.memory_format", kind::text, "\"channels_last\"",
-            "channels_last | contiguous: how images lie while they are computed on (float32)",
+            "channels_last | contiguous: memory layout of images during computation (float32)",
             {.choices = {"channels_last", "contiguous"}}),
        {},
        [](Config& c, const Value& v) { c.model.memory_format = str(v); }},
       {spec("model.autocast", kind::text, "\"off\"",
-            "off | bfloat16: convolutions and products of training in half the bits, where the processor is "
-            "made for it",
+            "off | bfloat16: convolutions and matrix products of training in bfloat16, on processors that "
+            "support it",
             {.choices = {"off", "bfloat16"}}),
        {},
        [](Config& c, const Value& v) { c.model.autocast = str(v); }},
@@ -78,8 +78,8 @@ std::vector<KeyRow> train_rows() {
        {},
        [](Config& c, const Value& v) { c.train.optimizer = str(v); }},
       {spec("train.optimizer.lr", kind::number, "0.05",
-            "learning rate of a step of train.lr_scaling.base_rows rows; smaller steps get less by "
-            "themselves"),
+            "learning rate of a step of train.lr_scaling.base_rows rows; smaller steps get less "
+            "automatically"),
        positive, [](Config& c, const Value& v) { c.train.lr = real(v); }},
       {spec("train.optimizer.weight_decay", kind::number, "0.0", "L2"), not_negative,
        [](Config& c, const Value& v) { c.train.weight_decay = real(v); }},
@@ -97,11 +97,10 @@ std::vector<KeyRow> train_rows() {
          c.train.clip_usual = all.empty();
          c.train.clip_grad_norm = all.empty() ? 0 : all.front();
        }},
-      {spec(
-           "train.class_weights", kind::numbers, "\"none\"",
-           "what rows of each class weigh in a step: none (all alike) | auto (rare classes more, by the rows "
-           "that the group has trained) | [..] (one number each)",
-           {.choices = {"none", "auto"}}),
+      {spec("train.class_weights", kind::numbers, "\"none\"",
+            "weight of the rows of each class in a step: none (equal) | auto (rare classes more, by the rows "
+            "that the group has trained) | [..] (one number per class)",
+            {.choices = {"none", "auto"}}),
        {0, 1e6},
        [](Config& c, const Value& v) {
          c.train.class_weights = numbers(v);
@@ -109,16 +108,17 @@ std::vector<KeyRow> train_rows() {
        }},
       {spec("train.average", kind::integer, "4000",
             "rows of the group over which parameters are averaged for evaluation, prediction and export; 0 = "
-            "the last ones"),
+            "the latest ones"),
        {0, 1e12},
        [](Config& c, const Value& v) { c.train.average = whole<std::uint64_t>(v); }},
       {spec("train.on_nonfinite", kind::text, "\"skip\"", "skip (counted) | stop",
             {.choices = {"skip", "stop"}}),
        {},
        [](Config& c, const Value& v) { c.train.on_nonfinite = str(v); }},
-      {spec("train.on_divergence", kind::text, "\"go_back\"",
-            "go_back (to the newest checkpoint of a good model, at a quarter of the learning rate) | ignore",
-            {.choices = {"go_back", "ignore"}}),
+      {spec(
+           "train.on_divergence", kind::text, "\"go_back\"",
+           "go_back (to the newest checkpoint of a good model, with a quarter of the learning rate) | ignore",
+           {.choices = {"go_back", "ignore"}}),
        {},
        [](Config& c, const Value& v) { c.train.on_divergence = str(v); }},
   };
@@ -127,54 +127,56 @@ std::vector<KeyRow> train_rows() {
 std::vector<KeyRow> sync_and_checkpoint_rows() {
   return {
       {spec("sync.policy", kind::text, "\"auto\"",
-            ("when the group agrees: " + controllers_of(Role::when)).c_str()),
+            ("when the group synchronizes: " + controllers_of(Role::when)).c_str()),
        {},
        [](Config& c, const Value& v) { c.sync.policy = str(v); }},
       {spec("sync.deadline", kind::duration, "\"5s\"", "a peer that makes no progress for this long is lost"),
        some_time, [](Config& c, const Value& v) { c.sync.deadline = time(v); }},
       {spec("sync.collective", kind::text, "\"auto\"",
-            ("how contributions become a sum: " + explained(sync::builtin_aggregations()) + " | " +
+            ("how contributions are summed: " + explained(sync::builtin_aggregations()) + " | " +
              controllers_of(Role::collective))
                 .c_str()),
        {},
        [](Config& c, const Value& v) { c.sync.collective = str(v); }},
       {spec("sync.speculate", kind::boolean, "true",
-            "contributions leave before the plan is known, while it can be predicted: one exchange a round"),
+            "sends contributions before the plan is known, while it is predictable: one exchange per round"),
        {},
        [](Config& c, const Value& v) { c.sync.speculate = std::get<bool>(v.data); }},
-      {spec("sync.digest_every", kind::integer, "1", "rounds between comparisons of the state"),
+      {spec("sync.digest_every", kind::integer, "1", "rounds between digest comparisons"),
        {1, 1e6},
        [](Config& c, const Value& v) { c.sync.digest_every = whole<std::uint32_t>(v); }},
       {spec("sync.bind", kind::text, "\"auto\"",
-            "interface or address of the peer traffic; auto: the one towards the brokers that the cluster "
-            "advertises; never all"),
+            "interface or address for peer traffic; auto: the one that reaches the advertised "
+            "brokers; never all"),
        {},
        [](Config& c, const Value& v) { c.sync.bind = str(v); }},
-      {spec("sync.advertise", kind::text, "\"\"", "what peers dial if it differs (NAT)",
+      {spec("sync.advertise", kind::text, "\"\"", "address that peers dial, if different (NAT)",
             {.sample = "#\"10.8.0.3\""}),
        {},
        [](Config& c, const Value& v) { c.sync.advertise = str(v); }},
-      {spec("sync.port", kind::integer, "0", "port of the peer traffic, for firewalls; 0 = any free one"),
+      {spec("sync.port", kind::integer, "0", "port for peer traffic, for firewalls; 0 = any free one"),
        {0, 65535},
        [](Config& c, const Value& v) { c.sync.port = whole<int>(v); }},
-      {spec("sync.on_peer_loss", kind::text, "\"reform\"", "reform (wait for it and go on) | exit (with 75)",
+      {spec("sync.on_peer_loss", kind::text, "\"reform\"", "reform (wait for it and resume) | exit (with 75)",
             {.choices = {"reform", "exit"}}),
        {},
        [](Config& c, const Value& v) { c.sync.on_peer_loss = str(v); }},
       {spec("compression.policy", kind::text, "\"auto\"",
-            ("none | " + controllers_of(Role::compression) + " | auto (as sync.policy finds it)").c_str()),
+            ("none | " + controllers_of(Role::compression) + " | auto (chosen by sync.policy)").c_str()),
        {},
        [](Config& c, const Value& v) { c.compression.policy = str(v); }},
-      {spec("checkpoint.every.rounds", kind::integer, "500", "applied rounds, or"),
+      {spec("checkpoint.every.rounds", kind::integer, "500", "applied rounds between checkpoints"),
        {1, 1e9},
        [](Config& c, const Value& v) { c.checkpoint.every_rounds = whole<std::uint64_t>(v); }},
-      {spec("checkpoint.every.interval", kind::duration, "\"30s\"", "time: whichever comes first"), some_time,
-       [](Config& c, const Value& v) { c.checkpoint.every_interval = time(v); }},
-      {spec("checkpoint.keep", kind::integer, "3", "files; those that the group still needs stay besides"),
+      {spec("checkpoint.every.interval", kind::duration, "\"30s\"",
+            "time between checkpoints; whichever comes first"),
+       some_time, [](Config& c, const Value& v) { c.checkpoint.every_interval = time(v); }},
+      {spec("checkpoint.keep", kind::integer, "3",
+            "checkpoints to keep; any that the group still needs are kept, too"),
        {1, 1000},
        [](Config& c, const Value& v) { c.checkpoint.keep = whole<std::uint32_t>(v); }},
       {spec("checkpoint.quorum", kind::integer, "2",
-            "disks that must have a state before it counts; at most job.devices"),
+            "disks that must have a state before it is committed; maximum job.devices"),
        {1, 10'000},
        [](Config& c, const Value& v) { c.checkpoint.quorum = whole<std::uint32_t>(v); }},
   };
@@ -182,7 +184,8 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
 
 std::vector<KeyRow> operation_rows() {
   return {
-      {spec("evaluate.prequential.window", kind::integer, "1000", "rows of test-then-train accuracy"),
+      {spec("evaluate.prequential.window", kind::integer, "1000",
+            "window of test-then-train accuracy, in rows"),
        {1, 1e9},
        [](Config& c, const Value& v) { c.evaluate.prequential_window = whole<std::uint32_t>(v); }},
       {spec("evaluate.held_out.source", kind::text, "\"file\"", "file",
@@ -198,7 +201,7 @@ std::vector<KeyRow> operation_rows() {
        {},
        [](Config& c, const Value& v) { c.http.listen = str(v); }},
       {spec("http.token_file", kind::text, "\"\"",
-            "file with the token that readers must send, beyond loopback",
+            "file with the token that clients must send; required beyond loopback",
             {.sample = "#\"/run/secrets/rivulet_http\""}),
        {},
        [](Config& c, const Value& v) { c.http.token_file = str(v); }},
@@ -212,16 +215,16 @@ std::vector<KeyRow> operation_rows() {
        {},
        [](Config& c, const Value& v) { c.log.format = str(v); }},
       {spec("log.decisions", kind::text, "\"full\"",
-            "what decisions.jsonl gets: full (each round, about 2 KB) | views (who is in the group) | off",
+            "content of decisions.jsonl: full (each round, about 2 KB) | views (members of the group) | off",
             {.choices = {"full", "views", "off"}}),
        {},
        [](Config& c, const Value& v) { c.log.decisions = str(v); }},
       {spec("log.decisions_max", kind::size, "\"64 MiB\"",
-            "decisions.jsonl and the files before it, together"),
+            "maximum size of decisions.jsonl and its predecessors together"),
        {1024 * 1024, 1e12},
        [](Config& c, const Value& v) { c.log.decisions_max = whole<std::uint64_t>(v); }},
       {spec("watchdog.deadline", kind::duration, "\"30s\"",
-            "the process ends with 70 when a thread stands still for this long; at least 1s"),
+            "the process exits with 70 if a thread makes no progress for this long; minimum 1s"),
        {1, 86'400},
        [](Config& c, const Value& v) { c.watchdog.deadline = time(v); }},
   };

@@ -13,7 +13,7 @@ struct Unit {
   std::string_view name;
   std::uint64_t size;
 };
-// Largest first: rendering takes the first that divides.
+// Largest first: rendering takes the first unit that divides the value.
 constexpr std::array<Unit, 6> times{{{"h", 3'600'000'000'000},
                                      {"m", 60'000'000'000},
                                      {"s", 1'000'000'000},
@@ -32,7 +32,7 @@ constexpr std::array<Unit, 10> sizes{{{"B", 1},
                                       {"TiB", 1ULL << 40U}}};
 constexpr double largest = 9.0e18;
 
-/// "1.5 s" -> 1.5 and "s". False if it does not begin with a number >= 0.
+/// Splits "1.5 s" into 1.5 and "s". False unless it begins with a number >= 0.
 bool split(std::string_view text, double& amount, std::string_view& unit) {
   if (text.empty() || text[0] < '0' || text[0] > '9') return false;
   const auto [end, error] =

@@ -30,7 +30,7 @@ std::string number(double v) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
-/// Of the items of a list, each by `item`.
+/// Renders a list, each item by `item`.
 template <class Item>
 std::string listed(const Value::List& list, Item item) {
   std::string text = "[";

@@ -6,10 +6,10 @@
 
 #include "runtime/config/config.h"
 
-/// Private to config/: values on their way from text to Config.
+/// Private to config/: intermediate values between text and Config.
 namespace rivulet::runtime {
 
-/// A TOML value without TOML's library. Tables do not occur: their keys are separate settings.
+/// A TOML value, independent of the TOML library. Tables do not occur: their keys are separate settings.
 struct Value {
   struct Other {
     std::string what;  ///< "a table", "a date"
@@ -19,41 +19,41 @@ struct Value {
   std::variant<std::string, std::int64_t, double, bool, List, Other> data;
   KeyPlace place;
   bool secret = false;        ///< read from a ${file:...}
-  bool interpolated = false;  ///< a string that had a ${...}: may stand for a number
-  std::string written;        ///< of an interpolated one: with the ${...}, which is what people are shown
+  bool interpolated = false;  ///< a string that contained a ${...}: may be a number
+  std::string written;        ///< original text of an interpolated value, used for display
 
   [[nodiscard]] const std::string* text() const { return std::get_if<std::string>(&data); }
   bool operator==(const Value& other) const { return data == other.data; }
 };
 
-/// As TOML: strings quoted and escaped. The value itself, also of a secret.
+/// Renders as TOML: strings quoted and escaped. Includes secrets.
 std::string render(const Value& value);
-/// As TOML, for people: what was interpolated, in a list too, stands there as it was written.
+/// Renders as TOML for display: interpolated values, also in lists, appear as written.
 std::string shown(const Value& value);
-/// For messages: the integer 5, the string "a"; as shown().
+/// For messages: the integer 5, the string "a"; interpolated values as in shown().
 std::string describe(const Value& value);
-/// shown() of a text without quotes. `resolved`: the text, or the part of it that the message is about.
+/// Like shown(), without quotes. `resolved`: the text, or the part of it that the message quotes.
 std::string shown_text(const Value& value, const std::string& resolved);
 
-/// One key with its value and where both came from.
+/// One key with its value and their origin.
 struct Setting {
   std::string key;
   Value value;
-  KeyPlace place;      ///< of the key
+  KeyPlace place;      ///< place of the key
   std::string source;  ///< for Problem::file: a file name, "environment NAME", "--set key=...", "flag"
   std::string origin;  ///< for LoadedConfig::origin
 };
 
-/// Where things went wrong; one list for a whole load.
+/// The problems of one load.
 using Problems = std::vector<Problem>;
 void complain(Problems& problems, const Setting& setting, std::string message, std::string hint = {});
 
-/// "12ms" in the largest unit that fits.
+/// Renders "12ms" in the largest unit without fraction.
 std::string render_duration(Duration d);
 
-/// " - did you mean 'x'?" or empty.
+/// Returns " - did you mean 'x'?" or empty.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
-/// "a, b, c"
+/// Returns "a, b, c".
 std::string joined(const std::vector<std::string>& words);
 
 }  // namespace rivulet::runtime

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// 12 of "decisions.jsonl.12".
+/// The number of a file: 12 for "decisions.jsonl.12".
 std::optional<std::uint64_t> number_in(std::string_view name, const std::string& first) {
   if (!name.starts_with(first + ".")) return std::nullopt;
   name.remove_prefix(first.size() + 1);
@@ -54,8 +54,8 @@ std::vector<std::string> missing_decision_files(const std::string& path,
   for (const auto& file : files) {
     if (file.number > next)
       missing.push_back(next == 1 ? range(path, next, file.number - 1) +
-                                        " were dropped: the log is as large as log.decisions_max lets it be"
-                                  : range(path, next, file.number - 1) + " are not there");
+                                        " were deleted: the log has reached log.decisions_max"
+                                  : range(path, next, file.number - 1) + " are missing");
     next = file.number + 1;
   }
   return missing;

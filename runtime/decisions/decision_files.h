@@ -5,19 +5,19 @@
 
 namespace rivulet::runtime {
 
-/// A decision log is PATH, which is written, and the files before it, PATH.1, PATH.2, ...: a file that is
-/// full gets the next number. The oldest go when all together take too much, so the first number that is
-/// there shows how many are gone.
+/// A file of a decision log. The log consists of PATH, which is being written, and the full files before it:
+/// PATH.1, PATH.2, ... in this order. The oldest are deleted when all files together exceed the limit, so the
+/// first number that exists shows how many are missing.
 struct DecisionFile {
-  std::uint64_t number = 0;  ///< of PATH itself: one more than that of the newest before it
+  std::uint64_t number = 0;  ///< for PATH itself: one more than the newest full file
   std::string path;
   std::uint64_t bytes = 0;
 };
 
-/// Oldest first; PATH is the last if it is there. Empty: there is no such log.
+/// All files, oldest first; PATH comes last if it exists. Empty if there is no log.
 std::vector<DecisionFile> decision_files(const std::string& path);
 
-/// What is not there of them, in sentences for people: those that were dropped, and gaps. Pure.
+/// Describes the missing files, one sentence each: deleted ones and gaps. Pure.
 std::vector<std::string> missing_decision_files(const std::string& path,
                                                 const std::vector<DecisionFile>& files);
 

@@ -1,4 +1,4 @@
-// The values of a decision log, into bytes. The way back is decision_parse.cpp.
+// Encodes the values of a decision log. decision_parse.cpp decodes them.
 #include <nlohmann/json.hpp>
 
 #include "core/digest.h"
@@ -8,7 +8,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// A line that was changed, or torn and joined with another, is found out, whatever it still holds.
+/// Appends the checksum, which detects edited lines and torn lines that were joined with others.
 std::string sealed(std::string line) {
   const std::string sum = rivulet::digest_of(std::as_bytes(std::span(line))).hex().substr(16);
   line.pop_back();
@@ -54,7 +54,7 @@ std::optional<Difference> first_difference(const nlohmann::json& there, const nl
     const auto& found = here.at(name);
     if (wanted.is_object()) {
       if (auto inner = first_difference(wanted, found, path + name + ".")) return inner;
-    } else if (wanted.dump() != found.dump()) {  // and not the values: -0 equals 0
+    } else if (wanted.dump() != found.dump()) {  // compares texts, since -0 equals 0
       return Difference{path + name, wanted.dump(), found.dump()};
     }
   }

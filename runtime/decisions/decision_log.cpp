@@ -11,8 +11,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// What a process was writing when it was killed would spoil the line after it: the file ends where its last
-/// whole line does.
+/// Truncates the file after its last complete line. An incomplete line would spoil the next one.
 std::error_code cut_torn_line(const std::string& path) {
   constexpr std::uint64_t block_max = 64UL * 1024;
   std::error_code error;
@@ -45,7 +44,7 @@ class FileLog final : public DecisionLog {
     out_.open(path_, std::ios::app);
     std::error_code ignored;
     bytes_ = std::filesystem::exists(path_, ignored) ? std::filesystem::file_size(path_, ignored) : 0;
-    drop_oldest();  // the bound may be another than it was
+    drop_oldest();  // the limit may have changed since the last run
     return out_.is_open();
   }
   void enter_view(const ViewRecord& view) override {
@@ -67,7 +66,7 @@ class FileLog final : public DecisionLog {
  private:
   void append(std::string line) {
     line += '\n';
-    out_ << line << std::flush;  // it must outlive a process that is killed
+    out_ << line << std::flush;  // survives a killed process
     if (out_.fail()) give_up();
     bytes_ += line.size();
   }
@@ -85,12 +84,12 @@ class FileLog final : public DecisionLog {
     const std::uint64_t number = files.empty() ? 1 : files.back().number;
     std::error_code error;
     std::filesystem::rename(path_, path_ + "." + std::to_string(number), error);
-    if (error) return give_up();  // what is there stays, and does not grow
+    if (error) return give_up();  // keeps the file, but no longer appends
     drop_oldest();
     out_.open(path_, std::ios::trunc);
     bytes_ = 0;
   }
-  /// There is room for one more full file afterwards.
+  /// Deletes old files until there is room for one more full file.
   void drop_oldest() {
     auto files = decision_files(path_);
     std::erase_if(files, [this](const DecisionFile& file) { return file.path == path_; });
@@ -110,7 +109,7 @@ class FileLog final : public DecisionLog {
   std::ofstream out_;
   std::uint64_t bytes_ = 0;
   bool failed_ = false;
-  ViewRecord view_;  ///< entered last
+  ViewRecord view_;  ///< the current view
 };
 
 class NullLog final : public DecisionLog {

@@ -1,4 +1,4 @@
-// Lines of a decision log, back into values. A log is a file that anybody may have written.
+// Decodes the lines of a decision log. The file is untrusted.
 #include <cmath>
 #include <concepts>
 #include <cstdio>
@@ -24,8 +24,7 @@ constexpr auto all_modes = {sync::policy::Mode::gradients, sync::policy::Mode::d
 constexpr auto all_retreats = {sync::policy::Retreat::none, sync::policy::Retreat::go_back,
                                sync::policy::Retreat::give_up};
 
-/// Numbers of their exact types out of members of JSON objects. The first trouble stays; what is read after
-/// it is worth nothing.
+/// Reads values of exact types from members of JSON objects. Keeps the first error; later values are invalid.
 class JsonReader {
  public:
   [[nodiscard]] bool fine() const { return trouble_.empty(); }
@@ -72,7 +71,7 @@ class JsonReader {
         get(j, field, member);
     });
   }
-  /// Visitor of a list whose fields are members of `object`.
+  /// Visitor for a list of fields that are members of `object`.
   auto into(const json& object) {
     return [this, &object](const char* name, auto& field) { get(object, name, field); };
   }
@@ -93,7 +92,7 @@ void JsonReader::complain(std::string what) {
 }
 
 const json& JsonReader::member(const json& object, const char* name) {
-  if (!object.is_object()) return complain(std::string("no object around ") + name), nothing;
+  if (!object.is_object()) return complain(std::string("not inside an object: ") + name), nothing;
   const auto found = object.find(name);
   if (found == object.end()) return complain(std::string("no ") + name), nothing;
   return *found;
@@ -116,7 +115,7 @@ bool JsonReader::boolean(const json& j, const char* name) {
 
 std::uint64_t JsonReader::count(const json& j, const char* name, std::uint64_t most) {
   if (!j.is_number_unsigned() || j.get<std::uint64_t>() > most)
-    return complain(std::string(name) + " is not a count that fits"), 0;
+    return complain(std::string(name) + " is not a count in range"), 0;
   return j.get<std::uint64_t>();
 }
 
@@ -124,7 +123,7 @@ std::int64_t JsonReader::whole(const json& j, const char* name, std::int64_t lea
   constexpr std::uint64_t largest{std::numeric_limits<std::int64_t>::max()};
   const bool fits = j.is_number_integer() && (!j.is_number_unsigned() || j.get<std::uint64_t>() <= largest) &&
                     j.get<std::int64_t>() <= most && j.get<std::int64_t>() >= least;
-  if (!fits) return complain(std::string(name) + " is not a whole number that fits"), 0;
+  if (!fits) return complain(std::string(name) + " is not an integer in range"), 0;
   return j.get<std::int64_t>();
 }
 
@@ -141,7 +140,7 @@ void JsonReader::value(const json& j, const char* name, double& into) {
     complain(std::string(name) + " is not a number");
 }
 
-/// That it is one of 32 bits, the comparison of the whole line shows.
+/// The comparison of the whole line later rejects values with more than 32 bits.
 void JsonReader::value(const json& j, const char* name, float& into) {
   double wide = 0;
   value(j, name, wide);
@@ -159,7 +158,7 @@ void JsonReader::value(const json& j, const char* name, Duration& into) {
       whole(j, name, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()));
 }
 
-/// That the digits are all there, and lower-case, the comparison of the whole line shows.
+/// The comparison of the whole line later rejects missing digits and upper case.
 void JsonReader::value(const json& j, const char* name, Digest& into) {
   unsigned long long high = 0;
   unsigned long long low = 0;
@@ -170,7 +169,7 @@ void JsonReader::value(const json& j, const char* name, Digest& into) {
   into = {low, high};
 }
 
-/// One of those that have a name.
+/// Reads an enum by name.
 template <class T>
 void JsonReader::word(const json& j, const char* name, std::initializer_list<T> all, T& into) {
   std::string text;
@@ -192,10 +191,10 @@ void read_facts(JsonReader& in, const json& j, sync::Facts& f, sync::FactsSectio
 
 void read_policy(JsonReader& in, const json& j, sync::policy::PolicyConfig& c) {
   fields(c, in.into(j));
-  // Controllers double and subtract them.
+  // Limits them since controllers double and subtract them.
   constexpr Duration longest = std::chrono::hours(24 * 366);
   for (const Duration d : {c.tick, c.max_wait, c.idle_wait_max})
-    if (d <= Duration(0) || d > longest) in.complain("a time of the policy that no configuration allows");
+    if (d <= Duration(0) || d > longest) in.complain("a time of the policy outside the allowed range");
 }
 
 Result<DecisionRecord> read_view(const json& j) {
@@ -213,7 +212,7 @@ Result<DecisionRecord> read_view(const json& j) {
   in.get(j, "group", v.group);
   read_policy(in, in.member(j, "policy"), v.policy);
   in.get(j, "state", v.state);
-  if (v.rank >= v.members.size()) in.complain("a view that its own device is not in");
+  if (v.rank >= v.members.size()) in.complain("a view without the device that wrote it");
   const auto& last = v.state.last;
   if (last.next.rows.size() != v.members.size()) in.complain("the rows of its schedule are not of this view");
   if (!in.fine()) return Error{ErrorCode::bad_record, in.trouble()};
@@ -226,7 +225,7 @@ Result<DecisionRecord> read_round(const json& j) {
   in.get(j, "view", r.view);
   in.get(j, "round", r.round);
   const json& facts = in.member(j, "facts");
-  if (!facts.is_array() || facts.empty()) in.complain("facts are of nobody");
+  if (!facts.is_array() || facts.empty()) in.complain("the facts are empty");
   for (std::size_t rank = 0; rank < facts.size() && in.fine(); ++rank) {
     sync::Facts& f = r.table.facts.emplace_back();
     read_facts(in, facts[rank], f, r.table.sections.emplace_back());
@@ -241,7 +240,7 @@ Result<DecisionRecord> read_round(const json& j) {
   return DecisionRecord(std::move(r));
 }
 
-/// Empty: the line is as it was written.
+/// Checks the checksum of a line. Empty: the line is unchanged.
 std::string trouble_with_seal(std::string_view line) {
   const auto end = line.size() < seal_bytes ? std::string_view() : line.substr(line.size() - seal_bytes);
   if (!end.starts_with(",\"sum\":\"") || !end.ends_with("\"}"))
@@ -251,7 +250,7 @@ std::string trouble_with_seal(std::string_view line) {
   char sum[17];
   std::snprintf(sum, sizeof sum, "%016llx",
                 static_cast<unsigned long long>(rivulet::digest_of(std::as_bytes(std::span(text))).low));
-  return end.substr(8, 16) == sum ? "" : "its checksum is another: it was changed or damaged";
+  return end.substr(8, 16) == sum ? "" : "its checksum is wrong: it was changed or damaged";
 }
 
 }  // namespace
@@ -265,17 +264,16 @@ Result<DecisionRecord> parse_decision_line(std::string_view line) {
   if (!j.is_object()) return bad("not a JSON object");
   const auto version = j.find("version");
   if (version != j.end() && *version != decision_log_version)
-    // Anybody may have written it: what is not a number may be as deep as the line is long.
+    // The file is untrusted: a value that is not a number may be nested as deep as the line is long.
     return bad("version " + (version->is_number() ? version->dump() : std::string("that is not a number")) +
                ", this build reads " + std::to_string(decision_log_version));
   auto record = version != j.end() ? read_view(j) : read_round(j);
   if (!record) return record;
-  // What was passed over in reading, such as a member of another name or a number of another kind, shows
-  // here.
+  // Detects everything the reader ignored, such as unknown members and numbers in another form.
   const auto* view = std::get_if<ViewRecord>(&record.value());
   const std::string again =
       view != nullptr ? decision_line(*view) : decision_line(std::get<RoundRecord>(record.value()));
-  if (again != line) return bad("it holds what this version does not write");
+  if (again != line) return bad("it contains something that this version does not write");
   return record;
 }
 

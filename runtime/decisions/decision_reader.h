@@ -10,22 +10,22 @@
 
 namespace rivulet::runtime {
 
-/// Reads a decision log from its oldest line: all its files (runtime/decisions/decision_files.h), also while
-/// a device keeps writing it. One line is in memory at a time. Owner: one thread.
+/// Reads all files of a decision log (runtime/decisions/decision_files.h) from the oldest line on, also while
+/// a device writes it. Keeps one line in memory. Owner: one thread.
 class DecisionReader {
  public:
-  /// Errors: io (there is no such file).
+  /// Errors: io (no such file).
   static Result<DecisionReader> open(const std::string& path);
-  /// None: that was all. A last line that was cut short is left out, and torn() is true. Errors: bad_record,
-  /// io (both with file and line).
+  /// The next record; none at the end. Skips an incomplete last line and sets torn(). Errors: bad_record, io
+  /// (both with file and line).
   Result<std::optional<DecisionRecord>> next();
-  /// Of the record that came last: "decisions.jsonl: line 12".
+  /// Place of the last record: "decisions.jsonl: line 12".
   [[nodiscard]] std::string place() const;
-  /// Where a line was cut short; empty if none was.
+  /// Place of an incomplete line; empty if there is none.
   [[nodiscard]] const std::string& torn() const noexcept { return torn_; }
-  /// Files that are not there, in sentences.
+  /// The missing files, one sentence each.
   [[nodiscard]] const std::vector<std::string>& missing() const noexcept { return missing_; }
-  /// Between the record that came last and the one before it a file is missing.
+  /// True if a file is missing between the last record and the one before.
   [[nodiscard]] bool behind_gap() const noexcept { return behind_gap_; }
 
  private:
@@ -33,8 +33,8 @@ class DecisionReader {
   struct File {
     std::uint64_t number;
     std::string path;
-    std::ifstream in;    ///< open from the start: the device may give it another name, or drop it
-    std::uint64_t left;  ///< bytes that were in it then and are not read yet
+    std::ifstream in;    ///< opened in advance: the device may rename or delete the file
+    std::uint64_t left;  ///< bytes in it at that time that are not read yet
   };
   DecisionReader(std::vector<File> files, std::vector<std::string> missing)
       : files_(std::move(files)), missing_(std::move(missing)) {}

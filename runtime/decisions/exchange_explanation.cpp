@@ -14,15 +14,15 @@ namespace {
 using sync::policy::GainKind;
 using sync::policy::Mode;
 
-/// Shares of which the gains are told: the candidates of Flexible, about.
+/// Keep ratios for which gains are shown, close to the candidates of Flexible.
 constexpr std::array shown{0.1, 0.033, 0.01, 0.004, 0.001};
 
 std::string how(const sync::policy::Way& way) {
   std::string what = fmt::format("{} of {:.3g} %", way.compressor, 100 * way.keep_ratio);
   const sync::CompressorEntry* entry = sync::policy::compressor_named(way.compressor);
-  if (entry != nullptr && !entry->keeps_residual) what = "all parameters as they are";
+  if (entry != nullptr && !entry->keeps_residual) what = "all parameters uncompressed";
   if (entry != nullptr && !entry->entries)
-    what = fmt::format("all parameters, as {} has them", way.compressor);
+    what = fmt::format("all parameters, encoded by {}", way.compressor);
   return fmt::format("Each sent {}, summed by {}: a payload of {} bytes.", what, way.collective,
                      way.payload_bytes);
 }
@@ -42,11 +42,11 @@ std::optional<std::string> what_the_gate_saw(const ViewRecord& view, const Round
   const std::size_t wanted = sync::policy::measurements_of(controllers.value());
   if (!place) return std::nullopt;
   for (const sync::Facts& f : round.table.facts)
-    if (f.measurements.size() != wanted) return std::nullopt;  // of a view whose line is gone
+    if (f.measurements.size() != wanted) return std::nullopt;  // the log lacks the line of its view
   const sync::policy::Schedule entered;
   const sync::policy::Inputs inputs{round.table, view.policy, entered, round.round, *place};
   return fmt::format(
-      "Gate {} decided by what the largest numbers hold. Gains, squared: {}; unsquared: {}. It says: {}.",
+      "Gate {} decided by the gains of the largest values. Squared: {}; unsquared: {}. Reason: {}.",
       view.policy.compression_policy, gains_of(inputs, GainKind::squared),
       gains_of(inputs, GainKind::unsquared), round.plan.why);
 }

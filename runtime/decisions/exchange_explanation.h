@@ -6,9 +6,9 @@
 
 namespace rivulet::runtime {
 
-/// How the contributions of a round were summed, and what a gate that decided about that saw: gains of some
-/// shares by both published definitions. `before`: the round before it, whose plan said how this one was
-/// entered; null: not known. Nothing of a round in which nothing was exchanged.
+/// How the contributions of a round were summed, and the input of the gate that decided it: gains at some
+/// keep ratios by both published definitions. `before`: the preceding round, whose plan scheduled this one;
+/// null if unknown. Empty if the round exchanged nothing.
 std::vector<std::string> how_it_was_exchanged(const ViewRecord& view, const RoundRecord* before,
                                               const RoundRecord& round);
 

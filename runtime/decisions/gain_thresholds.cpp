@@ -14,7 +14,7 @@ namespace {
 using sync::gain_keeps;
 using sync::policy::GainKind;
 
-/// Gains of the rounds, by share.
+/// Gains of the rounds, by keep ratio.
 class Collection {
  public:
   explicit Collection(std::span<const sync::policy::ControllerEntry* const> catalog) : catalog_(catalog) {}
@@ -45,7 +45,7 @@ class Collection {
     if (!place_) return;
     bool any = false;
     for (const sync::Facts& f : round.table.facts) {
-      if (f.measurements.size() != wanted_) return;  // of a view whose line is gone
+      if (f.measurements.size() != wanted_) return;  // the log lacks the line of its view
       any = any || f.rows > 0;
     }
     if (!any) return;
@@ -60,7 +60,7 @@ class Collection {
     }
     ++rounds_;
   }
-  /// What `open` of them reach.
+  /// The gain that the share `open` of the rounds reaches.
   static double quantile(std::vector<float>& gains, double open) {
     const auto reach = static_cast<std::ptrdiff_t>(open * static_cast<double>(gains.size()));
     const auto at = gains.begin() + std::clamp<std::ptrdiff_t>(reach - 1, 0, std::ssize(gains) - 1);
@@ -77,7 +77,7 @@ class Collection {
   std::uint64_t rounds_ = 0;
 };
 
-/// Those that have gains measured.
+/// Names of the policies that request gains.
 std::string gain_policies(std::span<const sync::policy::ControllerEntry* const> catalog) {
   std::string names;
   for (const auto* entry : catalog)

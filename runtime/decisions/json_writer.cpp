@@ -39,7 +39,7 @@ void JsonWriter::put_unsigned(std::uint64_t value) {
   put_digits(out_, value);
 }
 
-/// Readers take -0 for a whole number.
+/// Writes -0 as "-0.0": JSON readers would take "-0" for an integer.
 template <class T>
 void JsonWriter::put_real(T value) {
   if (std::isnan(value)) {

@@ -10,25 +10,25 @@
 #include "sync/message/facts.h"
 #include "sync/message/plan.h"
 
-/// JSON of structs with a list of fields (private to decisions/; decision_parse.cpp has the way back): an
-/// object with a member for each, in the order of the list. Durations are nanoseconds; enums are their names;
-/// digests are 32 hexadecimal digits; cursors and partitions are arrays of their numbers.
+/// JSON of structs with a list of fields (private to decisions/; decision_parse.cpp decodes it): an object
+/// with one member per field, in the order of the list. Durations are nanoseconds; enums are their names;
+/// digests are 32 hexadecimal digits; cursors and partitions are arrays of numbers.
 namespace rivulet::runtime {
 
 template <class T>
 concept AsArray = std::same_as<T, RowCursor> || std::same_as<T, PartitionId>;
 
-/// Written by hand, since every round writes a line and the train thread waits for it: a tree of JSON values
-/// takes twelve times as long. Appends to `out`.
+/// Appends to `out` directly. Every round writes a line while the train thread waits, and a tree of JSON
+/// values takes twelve times as long.
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}
-  /// A member of the object that is open.
+  /// Adds a member to the open object.
   void operator()(const char* name, const auto& value) {
     begin(name);
     put(value);
   }
-  /// ... whose value comes next.
+  /// Begins a member; the next put writes its value.
   void begin(const char* name);
   void open(char bracket);
   void close(char bracket);
@@ -42,7 +42,7 @@ class JsonWriter {
     else
       put_unsigned(value);
   }
-  /// In as few digits as give the same bits; "nan", "inf" and "-inf", which JSON has no numbers for.
+  /// Writes the fewest digits that restore the bits; "nan", "inf" and "-inf", which JSON has no numbers for.
   void put(double value) { put_real(value); }
   void put(float value) { put_real(value); }
   void put(std::string_view text);

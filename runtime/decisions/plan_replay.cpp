@@ -5,7 +5,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// What controllers remembered before the view comes from the log.
+/// The first state of a view. The memory of controllers comes from the log.
 sync::policy::PolicyState at_the_start(const ViewRecord& view, const sync::policy::Controllers& controllers) {
   return sync::policy::first_state(view.members, view.policy, controllers, view.state.memory, view.number);
 }
@@ -36,12 +36,12 @@ Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
     if (!begun_.emplace(view.number, view.token).second)
       return Error{ErrorCode::bad_record,
                    "view " + std::to_string(view.number) +
-                       " begins a second time: two logs, or one twice, are in this one"};
+                       " begins a second time: this log contains two logs, or one log twice"};
     differs = difference(view.state, at_the_start(view, controllers_));
     ++views_;
   } else if (view_) {
     return Error{ErrorCode::bad_record, "the first " + std::to_string(view.state.round) + " rounds of view " +
-                                            std::to_string(view.number) + " are not there"};
+                                            std::to_string(view.number) + " are missing"};
   } else {
     if (unchecked_ == 0) begins_in_ = Middle{view.number, view.state.round};
     ++views_;
@@ -72,7 +72,7 @@ Result<std::optional<Difference>> PlanReplay::check(const RoundRecord& round) {
   for (const auto& facts : round.table.facts)
     if (facts.measurements.size() != sync::policy::measurements_of(controllers_))
       return Error{ErrorCode::bad_record,
-                   "facts with another number of measurements than the controllers want"};
+                   "the number of measurements in the facts differs from what the controllers request"};
   const std::uint64_t last = sync::policy::hash_of(state_.last, state_.table_hash);
   const auto plan = sync::policy::plan(round.table, view_->policy, controllers_, state_);
   ++rounds_;
@@ -114,7 +114,7 @@ Result<PlanReplayReport> replay_plans(const std::string& path,
         std::to_string(middle->round) +
         (report.unchecked > 0 ? ": " + std::to_string(report.unchecked) + " rounds cannot be checked" : ""));
   if (const auto& torn = reader.value().torn(); !torn.empty())
-    report.notes.push_back(torn + " was cut short and is left out");
+    report.notes.push_back(torn + " is incomplete and was skipped");
   return report;
 }
 

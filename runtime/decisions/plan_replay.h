@@ -13,28 +13,28 @@
 
 namespace rivulet::runtime {
 
-/// Makes every plan of a decision log again, from its recorded facts alone and in order, with the controllers
-/// that made it. Pure: no file, no clock.
+/// Recomputes every plan of a decision log in order, from its recorded facts and with the controllers that
+/// made it. Pure: no file, no clock.
 class PlanReplay {
  public:
   explicit PlanReplay(std::span<const sync::policy::ControllerEntry* const> catalog) : catalog_(catalog) {}
-  /// A difference; none: what is recorded came out again, to a bit, or cannot be made again (unchecked()).
-  /// Errors: bad_record (lines are missing, or this build has not the controller).
+  /// Returns the first difference. None: the recorded values were reproduced bit for bit, or cannot be
+  /// recomputed (unchecked()). Errors: bad_record (lines are missing, or this build lacks the controller).
   Result<std::optional<Difference>> take(const DecisionRecord& record);
-  /// Records are missing here: it resumes at the next line of a view.
+  /// Call where records are missing. Resumes at the next line of a view.
   void skip();
 
   [[nodiscard]] std::uint64_t views() const noexcept { return views_; }
-  [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_; }  ///< made again
-  /// Rounds before the first line of a view: what their plans were made from is not there.
+  [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_; }  ///< recomputed
+  /// Rounds before the first line of a view: the log lacks the inputs of their plans.
   [[nodiscard]] std::uint64_t unchecked() const noexcept { return unchecked_; }
-  /// The view in whose middle the log begins, and its first round there.
+  /// If the log begins within a view: that view and its first logged round.
   struct Middle {
     std::uint64_t view = 0;
     std::uint64_t round = 0;
   };
   [[nodiscard]] const std::optional<Middle>& begins_in() const noexcept { return begins_in_; }
-  /// The view of the rounds that come.
+  /// The view of the next rounds.
   [[nodiscard]] const std::optional<ViewRecord>& view() const noexcept { return view_; }
 
  private:
@@ -49,14 +49,14 @@ class PlanReplay {
   std::uint64_t rounds_ = 0;
   std::uint64_t unchecked_ = 0;
   std::optional<Middle> begins_in_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> begun_;  ///< number and token of views: of a bounded log
+  std::set<std::pair<std::uint64_t, std::uint64_t>> begun_;  ///< number and token of views
 };
 
 struct PlanReplayReport {
   std::uint64_t views = 0;
   std::uint64_t rounds = 0;
   std::uint64_t unchecked = 0;
-  std::vector<std::string> notes;  ///< of what could not be checked, and why
+  std::vector<std::string> notes;  ///< what could not be checked, and why
   struct Found {
     std::string place;  ///< file and line
     std::uint64_t view = 0;
@@ -66,7 +66,7 @@ struct PlanReplayReport {
   std::optional<Found> difference;  ///< the first
   [[nodiscard]] bool proven() const noexcept { return !difference && unchecked == 0 && rounds > 0; }
 };
-/// The log at `path` and the files before it. Errors: io, bad_record (file and line).
+/// Replays the log at `path` with its older files. Errors: io, bad_record (file and line).
 Result<PlanReplayReport> replay_plans(const std::string& path,
                                       std::span<const sync::policy::ControllerEntry* const> catalog);
 

@@ -47,7 +47,7 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
     DevicePart& part = parts.emplace_back();
     part.id = view.members[rank];
     part.rows = f.rows;
-    // Of own steps it is asked for as many as come.
+    // With local steps there is no request: every device brings the rows it has.
     if (before != nullptr && !before->plan.next.local) part.asked = before->plan.next.rows.at(rank);
     part.weight = rank < round.plan.now.weights.size() ? round.plan.now.weights[rank] : 0;
     part.rows_per_s = f.stream_rate;
@@ -61,11 +61,11 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
   return parts;
 }
 
-/// The mode as people read it; the decision log has it by its own name.
+/// The mode as shown to users; the decision log has its identifier.
 std::string words_of(Mode mode) {
   switch (mode) {
     case Mode::gradients: return "gradients averaged";
-    case Mode::delta: return "movements averaged";
+    case Mode::delta: return "deltas averaged";
     case Mode::hold: return "deferred";
     case Mode::idle: return "idle";
     case Mode::skip: return "dry run";
@@ -76,29 +76,30 @@ std::string words_of(Mode mode) {
 std::string what_happened(const ViewRecord& view, const RoundRecord& round, std::uint64_t rows) {
   switch (round.plan.now.mode) {
     case Mode::gradients:
-      return fmt::format("The gradients of {} were averaged, weighted by rows, and all made the same step.",
-                         rows_text(rows));
+      return fmt::format(
+          "The gradients of {} were averaged, weighted by rows, and all devices made the same step.",
+          rows_text(rows));
     case Mode::delta:
-      return fmt::format("Devices had made own steps on {}: their movements were averaged, weighted by rows.",
+      return fmt::format("Devices had made local steps on {}: their deltas were averaged, weighted by rows.",
                          rows_text(rows));
     case Mode::hold:
       return fmt::format(
-          "Nobody made a step: {} did not have its rows yet. Devices that have theirs keep them.",
+          "No device made a step: {} did not have its rows yet. The other devices keep theirs.",
           listed(flagged(view, round, sync::flag_incomplete)));
-    case Mode::idle: return "Nobody had a row to train: nothing was trained, nothing was sent.";
-    case Mode::skip: return "A dry run: rows were looked at, and nothing was changed.";
+    case Mode::idle: return "No device had rows: nothing was trained or sent.";
+    case Mode::skip: return "A dry run: rows were read, and nothing was changed.";
   }
   return "";
 }
 
-/// The slower it is to get its rows and compute, the more the others wait: that is who sets the pace.
+/// The device that was ready last sets the pace of the round.
 std::string who_was_waited_for(const RoundExplanation& story) {
   const auto least = std::ranges::min_element(
       story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
   const auto most = std::ranges::max_element(
       story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
   if (story.devices.size() == 1) return "";
-  if (most->spare_s <= 0) return "All were ready at once.";
+  if (most->spare_s <= 0) return "All devices were ready at the same time.";
   return fmt::format(
       "{} was ready last, {} after the round before: {} waiting for its rows, {} computing; {} waited "
       "longest for it, {}.",
@@ -106,7 +107,7 @@ std::string who_was_waited_for(const RoundExplanation& story) {
       milliseconds(least->compute_s), most->id, milliseconds(most->spare_s));
 }
 
-/// The device that was ready last did not wait: from there on all time was the exchange.
+/// The device that was ready last did not wait: from then on, all time was spent on the exchange.
 std::string what_it_cost(const RoundExplanation& story) {
   double wait = 0;
   double compute = 0;
@@ -116,15 +117,14 @@ std::string what_it_cost(const RoundExplanation& story) {
     compute = std::max(compute, d.compute_s);
     if (d.agree_s) agree = std::min(*d.agree_s, agree.value_or(*d.agree_s));
   }
-  return fmt::format(
-      "It cost {} of waiting for rows and {} of computing on the slowest device, and {} of exchanging.",
-      milliseconds(wait), milliseconds(compute),
-      agree ? milliseconds(*agree) : "an unknown time (the next round is not in the log)");
+  return fmt::format("Maximum wait for rows: {}; maximum compute time: {}; exchange: {}.", milliseconds(wait),
+                     milliseconds(compute),
+                     agree ? milliseconds(*agree) : "unknown (the next round is not in the log)");
 }
 
 std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::size_t rank) {
   const std::uint32_t asked = before.plan.next.rows[rank];
-  const std::string text = fmt::format("{} was asked for {}", view.members[rank], rows_text(asked));
+  const std::string text = fmt::format("{} was assigned {}", view.members[rank], rows_text(asked));
   const auto* batch = sync::policy::controller_named(sync::policy::Role::batch, view.policy.batch_policy);
   if (batch == nullptr || batch->why_rows == nullptr) return text + ".";
   return text + ": " + batch->why_rows(view.policy, before.table.facts[rank], asked) + ".";
@@ -136,32 +136,33 @@ std::string who_brought_less(const RoundExplanation& story, const ViewRecord& vi
   for (const auto& d : story.devices)
     if (d.asked && d.rows < *d.asked) less.push_back(fmt::format("{} ({} of {})", d.id, d.rows, *d.asked));
   if (less.empty() || round.plan.now.mode == Mode::hold) return "";
-  return fmt::format("Fewer rows than asked came from {}: nobody waits longer than {}.", listed(less),
+  return fmt::format("Fewer rows than assigned came from {}: no device waits longer than {}.", listed(less),
                      milliseconds(to_seconds(view.policy.max_wait)));
 }
 
-/// Of devices that step apart.
+/// For schedules with local steps.
 std::string how_they_agree_next(const RoundRecord& round) {
   const auto& next = round.plan.next;
   if (!next.local || round.plan.now.stop) return "";
   const auto* small = sync::policy::compressor_named(next.way.compressor);
   const bool all = small != nullptr && !small->keeps_residual;
   return fmt::format(
-      "Each makes {} of its own, then all agree on {:.3g} % of the parameters ({}, {}, {} bytes from each).",
-      next.local->steps == 1 ? "a step" : fmt::format("{} steps", next.local->steps),
+      "Each device makes {}, then all synchronize {:.3g} % of the parameters ({}, {}, {} bytes from each).",
+      next.local->steps == 1 ? "a local step" : fmt::format("{} local steps", next.local->steps),
       all ? 100.0 : 100 * next.way.keep_ratio, next.way.compressor, next.way.collective,
       next.way.payload_bytes);
 }
 
 std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
   const auto& plan = round.plan;
-  if (plan.now.stop) return "The group ends after this round.";
+  if (plan.now.stop) return "The group stops after this round.";
   std::vector<std::string> who;
   for (std::size_t rank = 0; rank < view.members.size() && rank < plan.next.rows.size(); ++rank)
     who.push_back(fmt::format("{} {}", view.members[rank], plan.next.rows[rank]));
   const std::string when = milliseconds(to_seconds(plan.next.wait));
-  if (plan.next.rest) return fmt::format("The group rests until somebody has rows, for {} at most.", when);
-  if (plan.next.local) return fmt::format("Next: own steps of {} rows, each within {}.", listed(who), when);
+  if (plan.next.rest)
+    return fmt::format("The group pauses until a device has rows, for a maximum of {}.", when);
+  if (plan.next.local) return fmt::format("Next: local steps of {} rows, each within {}.", listed(who), when);
   return fmt::format("Next: rows of {}; the round starts within {}.", listed(who), when);
 }
 
@@ -169,11 +170,11 @@ std::vector<std::string> what_else(const ViewRecord& view, const RoundRecord& ro
   std::vector<std::string> out;
   if (const auto bad = flagged(view, round, sync::flag_nonfinite); !bad.empty())
     out.push_back(
-        fmt::format("The rows of {} were dropped: what they gave was not finite, too large, or had exploded.",
+        fmt::format("The rows of {} were dropped: their result was not finite, too large, or had exploded.",
                     listed(bad)));
   if (const auto leaving = flagged(view, round, sync::flag_leaving); !leaving.empty())
     out.push_back(fmt::format("{} leaves after this round.", listed(leaving)));
-  if (round.plan.now.checkpoint) out.emplace_back("Everyone saves the state that this round leaves.");
+  if (round.plan.now.checkpoint) out.emplace_back("All devices save the state after this round.");
   return out;
 }
 
@@ -192,20 +193,20 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   for (const auto& d : story.devices) story.rows += d.rows;
   const auto last = std::ranges::min_element(
       story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
-  // In a round without rows nobody waits for anybody: all rest until one has rows, or the time is over.
+  // In a round without rows no device waits for another: all pause until one has rows or the time is over.
   const bool waited = round.plan.now.mode != Mode::idle &&
                       std::ranges::any_of(story.devices, [](const DevicePart& d) { return d.spare_s > 0; });
   if (waited) story.last = last->id;
   const auto say = [&](std::string sentence) {
     if (!sentence.empty()) story.sentences.push_back(std::move(sentence));
   };
-  // What most want to know: what was done, for whom it waited, what is next.
+  // The most important first: what happened, which device was last, what is next.
   say(what_happened(view, round, story.rows));
   if (round.plan.now.mode != Mode::idle) say(who_was_waited_for(story));
   const std::string agreement = how_they_agree_next(round);
   say(agreement.empty() ? what_comes_next(view, round) : agreement);
   if (before == nullptr)
-    say("It is the first round of its view: nobody was asked for rows, each brought what it had.");
+    say("It is the first round of its view: no rows were assigned, each device used the rows it had.");
   else
     for (std::size_t rank = 0; rank < view.members.size(); ++rank) say(why_so_many(view, *before, rank));
   for (auto& sentence : how_it_was_exchanged(view, before, round)) say(std::move(sentence));

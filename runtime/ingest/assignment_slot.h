@@ -7,19 +7,18 @@
 
 namespace rivulet::runtime {
 
-/// The train thread tells the ingest thread what to read: at the start, and when the group has adopted a
-/// state in which this device's rows stand elsewhere, or the view gives it other partitions. One place: the
-/// newest assignment replaces one that was not taken. Seldom written: a mutex, and one atomic to see that
-/// there is nothing.
+/// Passes the assignment from the train thread to the ingest thread: at the start, after adopting a state
+/// with other next offsets, and when a view assigns other partitions. A new assignment replaces one that was
+/// not taken. Written rarely: a mutex, and an atomic counter so that polling is cheap.
 class AssignmentSlot {
  public:
-  /// Train thread. Returns the generation of the rows to come.
+  /// Train thread. Returns the generation of the rows that follow.
   std::uint32_t publish(decltype(Assignment::cursors) cursors) {
     const std::lock_guard lock(mutex_);
     newest_ = {published_.load(std::memory_order_relaxed), std::move(cursors)};
     return published_.fetch_add(1, std::memory_order_release);
   }
-  /// Ingest thread: true when there is one that was not taken, which `assignment` becomes.
+  /// Ingest thread. Copies an assignment that was not taken yet to `assignment` and returns true.
   bool take(Assignment& assignment) {
     if (published_.load(std::memory_order_acquire) == taken_) return false;
     const std::lock_guard lock(mutex_);
@@ -31,7 +30,7 @@ class AssignmentSlot {
  private:
   std::mutex mutex_;
   Assignment newest_;
-  std::atomic<std::uint32_t> published_{0};  ///< how many
+  std::atomic<std::uint32_t> published_{0};  ///< number of assignments
   std::uint32_t taken_ = 0;                  ///< ingest thread
 };
 

@@ -9,7 +9,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr std::size_t features_named = 64;
-// Rows that are compared: what is lost later was lost among the first, too.
+// Rows to compare: the first rows suffice to detect lost precision.
 constexpr std::uint64_t rows_enough = 50;
 constexpr std::uint64_t rows_compared = 1000;
 

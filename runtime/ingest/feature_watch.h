@@ -8,14 +8,13 @@
 
 namespace rivulet::runtime {
 
-/// What features are like while rows are decoded: how often each is missing, as a metric (64 of them, all
-/// others together), and whether 32 bits can hold their numbers, which the first thousand rows show: a
-/// warning, once. Ingest thread.
+/// Watches features during decoding. Counts missing values as a metric (64 features by name, the rest
+/// together). Warns once if the first thousand rows show that 32 bits cannot hold the values. Ingest thread.
 class FeatureWatch {
  public:
-  /// Begins to compare rows.
+  /// Starts the comparison.
   FeatureWatch(stream::Decoder& decoder, MetricsSink& metrics, Logger& log);
-  /// After rows were decoded: N more good ones.
+  /// After decoding. `rows`: valid rows since the last call.
   void look(std::uint64_t rows);
 
  private:

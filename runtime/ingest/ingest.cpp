@@ -62,12 +62,12 @@ Turn Ingest::step() {
   return turn;
 }
 
-/// A buffer that was full is filled again when Worker notifies that much of it is free, or after a while:
-/// else this thread would be woken, and take the processor, for every batch that leaves it.
+/// True while a buffer that was full is not worth filling. Ends when Worker notifies that much of it is free,
+/// or after a while. Otherwise every batch that leaves the buffer would wake this thread.
 bool Ingest::rests(TimePoint now) {
   if (parts_.rows.free_rows() == 0) {
     resting_until_ = now + rest_longest;
-    return false;  // there is still the spare slot, in which the end of a record is found
+    return false;  // the spare slot is still free, to find the end of a record
   }
   if (!resting_until_) return false;
   if (!parts_.rows.is_worth_filling() && now < *resting_until_) return true;
@@ -75,16 +75,15 @@ bool Ingest::rests(TimePoint now) {
   return false;
 }
 
-/// Other partitions, or other places in them: what was read and not handed over is forgotten, half a record
-/// too.
+/// Applies a new assignment. Discards everything that was read but not published, including half a record.
 bool Ingest::follow_assignment() {
   if (parts_.assignments.take(assignment_)) {
     open_ = {};
     expected_.clear();
     const buffer::Cursors begins = parts_.ledger.begins();
     for (auto& [partition, from] : assignment_.cursors) {
-      // What the group has not used at all is read again from where this device began: it was on its way,
-      // too.
+      // The group has not used this partition yet: reads it again from where this device began, since those
+      // rows were in flight.
       if (const auto began = begins.find(partition); !from && began != begins.end()) from = began->second;
       if (!from) continue;
       parts_.ledger.began(partition, *from);
@@ -102,7 +101,7 @@ bool Ingest::follow_assignment() {
   return true;
 }
 
-/// Rows of a record in whose middle the group stands.
+/// True for rows before the assigned cursor, within its record.
 bool Ingest::is_passed(const RowPosition& row) const {
   const auto from = assignment_.cursors.find(row.partition);
   return from != assignment_.cursors.end() && from->second && row.at < *from->second;
@@ -131,7 +130,7 @@ int Ingest::read_records() {
   return decode_waiting();
 }
 
-/// Records that the group stands within are not: some of their rows have a fate already.
+/// False for a record that contains the assigned cursor: some of its rows are already accounted for.
 bool Ingest::is_too_much(const Record& record) const {
   return !is_passed({record.partition, {record.offset, 0}}) &&
          truncation_.drops(record, parts_.rows.waiting() + published_, parts_.source);
@@ -146,7 +145,7 @@ void Ingest::truncate(const Record& record) {
   count_dropped(DropReason::truncated, 1);
   if (std::exchange(has_truncated_, true)) return;
   parts_.log.write(
-      Level::warn, "rows come faster than they are trained: those that do not fit are dropped",
+      Level::warn, "rows arrive faster than they are trained: rows that do not fit are dropped",
       {{"keys", "source.retention"},
        {"first", text_of(record.partition, config_.topics) + ", offset " + std::to_string(record.offset)}});
 }
@@ -156,7 +155,7 @@ void Ingest::count_dropped(DropReason reason, std::uint64_t rows) {
   parts_.gauge.rows_dropped.fetch_add(rows, std::memory_order_relaxed);
 }
 
-/// Time in which there was no room, look by look.
+/// Adds the time since the last call if the buffer was full then.
 void Ingest::measure_backpressure(TimePoint now) {
   if (full_at_) metrics_.backpressure.add(to_seconds(now - *full_at_));
   full_at_ = parts_.rows.free_rows() == 0 ? std::optional(now) : std::nullopt;
@@ -182,15 +181,14 @@ int Ingest::decode_waiting() {
     ++open_.at;
     ++done;
   }
-  // Looks that find the buffer full still are no batches.
+  // No observation if the buffer is still full.
   if (done == 0 && published_ == published_before) return done;
   features_.look(published_ - published_before);
   metrics_.decode_seconds.observe(to_seconds(parts_.clock.now() - began));
   return done;
 }
 
-/// Offsets up to `next` hold nothing: compacted away, marks of transactions, or deleted before they were
-/// read.
+/// Records the offsets up to `next` as a hole: compacted, transaction markers, or deleted unread.
 void Ingest::pass_holes(const PartitionId& partition, std::int64_t next) {
   RowCursor& expected = expected_.try_emplace(partition, RowCursor{next, 0}).first->second;
   const std::int64_t holes = next - expected.offset;
@@ -291,8 +289,8 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
                      {{"reason", std::string(name_of(step.reason))}, {"at", where}});
 }
 
-/// The cursor after a record's last row is the next record, so that what follows touches it. A record without
-/// any row is a hole.
+/// Sets the cursor after the last row to the next record, so that intervals are adjacent. A record without
+/// rows counts as a hole.
 void Ingest::finish_record(const Record& record) {
   const RowCursor next{record.offset + 1, 0};
   if (open_.any_good_row) open_.unaccounted_bytes += static_cast<std::uint32_t>(record.value.size());

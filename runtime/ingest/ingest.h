@@ -31,23 +31,22 @@ class HealthWatch;
 
 struct IngestConfig {
   std::size_t records_per_step = 512;
-  Duration poll_wait = std::chrono::milliseconds(5);  ///< how long the source may wait inside poll()
+  Duration poll_wait = std::chrono::milliseconds(5);  ///< maximum wait of the source in poll()
   Duration commit_every = std::chrono::seconds(1);
-  bool commit = true;            ///< false: nothing is ever published (dry run)
+  bool commit = true;            ///< false: commits no offsets (dry run)
   bool stop_on_bad_row = false;  ///< decode.on_error = "stop"
   Retention retention = Retention::persist;
   std::size_t largest_batch = 128;  ///< in rows
   HealthSetup health = {};
   std::string format;                    ///< for metrics
-  std::vector<std::string> topics = {};  ///< of the job, for people
+  std::vector<std::string> topics = {};  ///< topics of the job, for messages
 };
 
-/// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
-/// Reads the partitions that it is assigned, from where the assignment says.
-/// Asks for no more records than there are free rows; a record whose rows do not all fit waits half
-/// decoded, with its next row in the buffer's spare slot. A bad row is dropped and counted by reason; the
-/// loop continues. So is a row of another kind than is meant, in silence. Where rows may be truncated, whole
-/// records are, before they are decoded.
+/// Reads records, decodes them and fills the row buffer. Makes every call on the source, the decoder and the
+/// producer end of the buffer. Reads the assigned partitions from the assigned cursors. Requests no more
+/// records than there are free rows. A record whose rows do not all fit waits half decoded, with its next row
+/// in the buffer's spare slot. Drops bad rows and counts them by reason; drops rows of another kind without a
+/// warning. If truncation is enabled, drops whole records before decoding.
 class Ingest final : public Agent {
  public:
   struct Parts {
@@ -62,19 +61,19 @@ class Ingest final : public Agent {
     NodeStatus& status;
     MetricsSink& metrics;
     Logger& log;
-    Wake& worker;  ///< notified when rows arrived
+    Wake& worker;  ///< notified when rows arrive
   };
   Ingest(const IngestConfig& config, const Parts& parts);
   ~Ingest() override;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "ingest"; }
   Turn step() override;
-  /// Set once the source cannot continue (or a bad row must stop the device); the loop has ended then.
+  /// Set when the source cannot continue or a bad row must stop the device; the loop has then ended.
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
 
  private:
   bool rests(TimePoint now);
-  bool follow_assignment();  ///< false: the source could not be told of it yet
+  bool follow_assignment();  ///< false: the source has not accepted it yet
   bool is_passed(const RowPosition& row) const;
   void pass_holes(const PartitionId& partition, std::int64_t next);
   [[nodiscard]] bool is_too_much(const Record& record) const;
@@ -82,8 +81,8 @@ class Ingest final : public Agent {
   void open_record(const Record& record);
   void write_drop(const RowCursor& to);
   int read_records();
-  int decode_waiting();  ///< how many records were finished; measured if something came of them
-  bool decode_one(const Record& record);  ///< false: the slab is full, the record waits
+  int decode_waiting();                   ///< number of finished records; timed if it made progress
+  bool decode_one(const Record& record);  ///< false: the buffer is full, the record waits
   void publish(const Record& record);
   void drop(const Record& record, const stream::Decoded& step);
   void finish_record(const Record& record);
@@ -110,29 +109,29 @@ class Ingest final : public Agent {
   const Metrics metrics_;
   // ingest thread
   Truncation truncation_;
-  Assignment assignment_;     ///< rows below its cursors were used by the group already
-  bool assigned_ = true;      ///< the source was told of it
-  buffer::Cursors expected_;  ///< where each partition's next record begins, if no offset is a hole
-  /// What the last poll brought, while it is decoded.
+  Assignment assignment_;     ///< the group has already used rows below its cursors
+  bool assigned_ = true;      ///< the source has accepted it
+  buffer::Cursors expected_;  ///< start of each partition's next record if no offset is a hole
+  /// Decoding state of the records from the last poll.
   struct Decoding {
     std::span<const Record> records;
-    std::size_t at = 0;                   ///< those before are done
+    std::size_t at = 0;                   ///< the records before it are done
     bool in_decoder = false;              ///< records[at] is in the decoder
-    bool row_waits = false;               ///< its next row is in the claimed slot, for want of room
-    std::uint32_t row = 0;                ///< rows of it passed so far
-    bool newest_amendable = false;        ///< its last published row is not flushed yet
-    bool any_row = false;                 ///< something of it is accounted for as a row
-    bool any_good_row = false;            ///< and one of these is not dropped
-    std::optional<SkippedRange> drop;     ///< its end is known only with what follows
+    bool row_waits = false;               ///< the next row is in the claimed slot; the buffer is full
+    std::uint32_t row = 0;                ///< rows passed in this record
+    bool newest_amendable = false;        ///< the last published row is not flushed yet
+    bool any_row = false;                 ///< a row of it is accounted for
+    bool any_good_row = false;            ///< a row of it was published
+    std::optional<SkippedRange> drop;     ///< its end is known only when the next row or record begins
     std::uint32_t unaccounted_bytes = 0;  ///< of records that ended with a dropped row
     [[nodiscard]] bool waits() const noexcept { return at < records.size(); }
   };
   Decoding open_;
-  bool has_truncated_ = false;  ///< ever
+  bool has_truncated_ = false;  ///< since the start
   stream::RateEstimate rate_;
-  std::uint64_t published_ = 0;             ///< rows of this step
-  std::optional<TimePoint> full_at_;        ///< the last look found no room
-  std::optional<TimePoint> resting_until_;  ///< there was no room: filled again then, or when much is free
+  std::uint64_t published_ = 0;             ///< rows published in this step
+  std::optional<TimePoint> full_at_;        ///< set if the buffer was full at the last check
+  std::optional<TimePoint> resting_until_;  ///< the buffer was full: pause until then, or until much is free
   TimePoint next_commit_{};
   std::vector<NextOffset> commit_news_;
   std::optional<Error> failure_;

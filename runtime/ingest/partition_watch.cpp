@@ -14,7 +14,7 @@ const char* state_name(const stream::PartitionState& state) {
   return state.paused ? "paused" : "reading";
 }
 
-/// Transactions are short, but for those whose producer has died or forgotten them.
+/// Transactions are short, unless their producer died or forgot to end them.
 constexpr Duration transaction_patience = std::chrono::seconds(20);
 
 std::string why_nothing_comes(const stream::PartitionState& state) {
@@ -24,13 +24,13 @@ std::string why_nothing_comes(const stream::PartitionState& state) {
          " records from offset " + std::to_string(state.held_from) + " on";
 }
 
-/// -1: not known. What has come to a log that cannot be reached, nobody here knows.
+/// -1 if unknown: an unreachable log may have grown.
 std::int64_t lag_of(const stream::RecordSource& source) {
   if (!source.unreachable().empty()) return -1;
   std::int64_t lag = 0;
   for (const auto& p : source.partitions()) {
     if (p.high_watermark < 0 || p.next_offset < 0 || !p.unreached.empty()) return -1;
-    // What an open transaction holds back cannot be read yet.
+    // Records behind an open transaction cannot be read yet.
     const std::int64_t end = p.held_from >= 0 ? std::min(p.held_from, p.high_watermark) : p.high_watermark;
     lag += std::max<std::int64_t>(end - p.next_offset, 0);  // stopped beyond the end: none
   }
@@ -68,7 +68,7 @@ void PartitionWatch::tell(const stream::PartitionState& state, Said& said, TimeP
   if (state.skipped > said.skipped) {
     Fields fields = place_of(state);
     fields.emplace_back("offsets", std::to_string(state.skipped - said.skipped));
-    log_.write(Level::warn, "offsets that were deleted unread are gone over (source.on_gap = \"count\")",
+    log_.write(Level::warn, "offsets deleted before they were read are skipped (source.on_gap = \"count\")",
                fields);
   }
   if (state.stopped != said.stopped) {
@@ -92,7 +92,8 @@ void PartitionWatch::tell(const stream::PartitionState& state, Said& said, TimeP
 
 void PartitionWatch::tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now) {
   if (state.held_from != said.held_from) {
-    if (said.held) log_.write(Level::info, "the transaction has ended: records come again", place_of(state));
+    if (said.held)
+      log_.write(Level::info, "the transaction has ended: records arrive again", place_of(state));
     said.held_from = state.held_from;
     said.held_since = now;
     said.held = false;
@@ -103,7 +104,7 @@ void PartitionWatch::tell_of_transaction(const stream::PartitionState& state, Sa
              place_of(state));
 }
 
-/// Once for each silence, and the rarer the more of them there are: a slow stream is not trouble.
+/// Reports each silence once, at growing intervals: slow streams are normal.
 void PartitionWatch::tell_of_silence(const stream::PartitionState& state, Said& said, TimePoint now) {
   constexpr Duration longest = std::chrono::hours(1);
   if (state.next_offset != said.next_offset) {
@@ -116,7 +117,7 @@ void PartitionWatch::tell_of_silence(const stream::PartitionState& state, Said& 
                       state.stopped.empty() && state.unreached.empty() && state.held_from < 0;
   if (!at_end || said.silent || now - said.moved_at < said.patience) return;
   said.silent = true;
-  log_.write(Level::info, "no more records: all that the partition holds are read, and none arrives",
+  log_.write(Level::info, "no more records: all records of the partition are read, and no new ones arrive",
              place_of(state));
 }
 

@@ -10,10 +10,9 @@
 
 namespace rivulet::runtime {
 
-/// Reports where each partition of this device stands: on the status page, and in the log when one stops,
-/// resumes, cannot be reached, has skipped a gap, is held back by a transaction that nobody ends, or has been
-/// read to its end and gets no more records. Owner: the ingest thread. Cost: a copy of a few numbers twice a
-/// second.
+/// Reports the state of each partition of this device on the status page. Logs when a partition stops,
+/// resumes, is unreachable, skips a gap, is blocked by a transaction that does not end, or delivers no more
+/// records. Owner: the ingest thread. Cost: copies a few values twice a second.
 class PartitionWatch {
  public:
   /// `topics`: names of the job's topics, in the order of PartitionId::topic; may be empty.
@@ -31,7 +30,7 @@ class PartitionWatch {
     bool held = false;  ///< and reported
     std::int64_t next_offset = -1;
     TimePoint moved_at{};
-    Duration patience = std::chrono::seconds(10);  ///< with a silent partition: twice as long each time
+    Duration patience = std::chrono::seconds(10);  ///< before a report of silence; doubles each time
     bool silent = false;                           ///< and reported
   };
   void tell(const stream::PartitionState& state, Said& said, TimePoint now);
@@ -42,7 +41,7 @@ class PartitionWatch {
   const std::vector<std::string> topics_;
   NodeStatus& status_;
   Logger& log_;
-  std::map<PartitionId, Said> said_;  ///< of those that are read
+  std::map<PartitionId, Said> said_;  ///< by partition that is read
   bool said_all_stopped_ = false;
   TimePoint next_{};
 };

@@ -6,7 +6,7 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr double seconds_kept = 1;  ///< of the stream (ScaDLES: its tick)
+constexpr double seconds_kept = 1;  ///< seconds of the stream (ScaDLES: its tick)
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void Truncation::follow(const stream::RecordSource& source, TimePoint now) {
   std::int64_t end = 0;
   std::size_t known = 0;
   for (const stream::PartitionState& partition : source.partitions()) {
-    if (partition.high_watermark < 0) continue;  // not known yet
+    if (partition.high_watermark < 0) continue;  // unknown yet
     end += partition.high_watermark;
     ++known;
   }

@@ -8,7 +8,7 @@
 
 namespace rivulet::runtime {
 
-/// Everything that can be chosen by name. Wirings take the built-in one; tests pass more entries.
+/// Everything that can be chosen by name. Wirings use the built-in catalog; tests add entries.
 struct Catalog {
   std::span<const stream::DecoderEntry* const> decoders;
   std::span<const devices::ModelEntry* const> models;

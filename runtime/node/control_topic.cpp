@@ -22,7 +22,7 @@ ControlTopic::ControlTopic(std::string job, std::unique_ptr<OrderedLog> log, Pau
 Result<ControlTopic> ControlTopic::open(const Config& config, bool create, Pause pause) {
   const auto& properties = config.source.kafka_properties;
   if (!has_brokers(config))
-    return Error{ErrorCode::invalid_config, fmt::format("topic \"{}\": on which brokers? Give --brokers, or "
+    return Error{ErrorCode::invalid_config, fmt::format("topic \"{}\": no brokers given; use --brokers, or "
                                                         "source.kafka.properties.bootstrap.servers",
                                                         name_of(config.job.name))};
   if (!create) {
@@ -50,14 +50,14 @@ Status ControlTopic::read_all(Duration deadline) {
     }
     if (clock.now() - heard >= deadline)
       return Error{ErrorCode::unavailable,
-                   fmt::format("topic \"{}\" could not be read to its end: nothing came for {} s",
-                               name_of(job_), to_seconds(deadline))};
+                   fmt::format("topic \"{}\" could not be read to its end: no record for {} s", name_of(job_),
+                               to_seconds(deadline))};
     pause_();
   }
   if (reader_.understands()) return ok();
   return Error{ErrorCode::unavailable,
                fmt::format("topic \"{}\" begins at offset {}: its oldest records are gone, and no later one "
-                           "says what they said",
+                           "replaces them",
                            name_of(job_), reader_.first_offset())};
 }
 

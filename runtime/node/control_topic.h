@@ -11,27 +11,27 @@
 
 namespace rivulet::runtime {
 
-/// The control topic of a job as somebody reads it who is not a member: a command, or a device before it
-/// joins. Owner: one thread.
+/// Read access to a job's control topic for non-members: commands, and devices before they join. Owner: one
+/// thread.
 class ControlTopic {
  public:
-  /// Waits some milliseconds for the broker: the owner of the thread decides how.
+  /// Waits some milliseconds for the broker, in the way chosen by the owner of the thread.
   using Pause = std::function<void()>;
-  /// "rivulet.mnist.control"
+  /// Returns "rivulet.mnist.control" for job "mnist".
   static std::string name_of(const std::string& job);
-  /// `create`: makes it where it is missing. Errors: invalid_config (no brokers), unavailable (no broker
-  /// answers, no such topic).
+  /// `create`: creates a missing topic. Errors: invalid_config (no brokers), unavailable (no broker answers,
+  /// no such topic).
   static Result<ControlTopic> open(const Config& config, bool create, Pause pause);
-  /// For tests: over any log.
+  /// For tests: reads any log.
   ControlTopic(std::string job, std::unique_ptr<OrderedLog> log, Pause pause);
 
-  /// Everything that was in it when it was opened, however long that is. Errors: unavailable (also: nothing
-  /// came for `deadline`; its beginning is gone).
+  /// Reads all records that were present at open(), however many. Errors: unavailable (also: no record for
+  /// `deadline`; oldest records deleted).
   Status read_all(Duration deadline);
-  /// Reads and folds the next record; false when there is none now. A broker that went away may come back:
-  /// false. Errors: unavailable.
+  /// Reads and folds the next record; false if there is none now, or while the broker is unreachable. Errors:
+  /// unavailable.
   Result<bool> next();
-  /// What next() has read last; nothing if that could not be understood.
+  /// The last record read by next(); none if it was not understood.
   [[nodiscard]] const std::optional<sync::membership::ControlRecord>& last() const noexcept { return last_; }
   Status append(const sync::membership::ControlRecord& record);
   [[nodiscard]] const sync::membership::Fold& fold() const noexcept { return reader_.fold(); }

@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr std::size_t rows_per_step = 250;
-constexpr std::size_t classes_shown = 64;  // each is a series of Prometheus's
+constexpr std::size_t classes_shown = 64;  // each makes a Prometheus series
 
 void add(devices::StepReport& sum, const devices::StepReport& one) {
   sum.loss_sum += one.loss_sum;
@@ -32,7 +32,7 @@ Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catal
   out->shape_ = decode.shape();
   const std::size_t columns = out->shape_.columns();
   const std::size_t targets = out->shape_.targets;
-  // Most records are one row; the one more is for looking behind the last.
+  // Most records have one row; one more slot detects the end.
   const std::size_t expected = std::min(rows_max, dataset.value()->size()) + 1;
   out->features_.reserve(expected * columns);
   out->targets_.reserve(expected * targets);
@@ -52,8 +52,8 @@ Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catal
     }
   }
   if (out->rows() == 0)
-    return Error{ErrorCode::invalid_config, path + ": no row of it could be decoded as decode.format = \"" +
-                                                config.decode.format + "\""};
+    return Error{ErrorCode::invalid_config,
+                 path + ": no row could be decoded as decode.format = \"" + config.decode.format + "\""};
   return out;
 }
 
@@ -100,7 +100,7 @@ Turn Evaluator::step() {
   const BatchView part = parts_.data.slice(at_, n);
   const auto outputs = parts_.trainer.predict(devices::averaged(parts_.snapshots.model()), part);
   if (!outputs) {
-    parts_.log.write(Level::error, "the held-out rows cannot be measured",
+    parts_.log.write(Level::error, "the accuracy on held-out rows cannot be measured",
                      {{"error", outputs.error().message}});
     return {.finished = true};
   }

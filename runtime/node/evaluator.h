@@ -20,17 +20,17 @@
 
 namespace rivulet::runtime {
 
-/// Rows that are never trained on, decoded by the job's own decoder, kept in memory.
+/// Held-out rows, decoded by the job's decoder and kept in memory.
 class HeldOut {
  public:
-  /// `path`: see stream/dataset.h; of IDX folders the test split. Errors: io, bad_record, invalid_config.
+  /// `path`: see stream/dataset.h; for IDX folders the test split. Errors: io, bad_record, invalid_config.
   static Result<std::unique_ptr<HeldOut>> open(const Config& config, const Catalog& catalog,
                                                const std::string& path, std::size_t rows_max);
   [[nodiscard]] std::size_t rows() const noexcept { return tags_.size(); }
   [[nodiscard]] const RowShape& shape() const noexcept { return shape_; }
-  /// Rows that the decoder refused.
+  /// Rows rejected by the decoder.
   [[nodiscard]] const DropCounts& dropped() const noexcept { return dropped_; }
-  /// Rows [begin, begin + n).
+  /// Returns rows [begin, begin + n).
   [[nodiscard]] BatchView slice(std::size_t begin, std::size_t n) const;
 
  private:
@@ -41,13 +41,13 @@ class HeldOut {
   DropCounts dropped_{};
 };
 
-/// Accuracy and mean loss of a whole held-out set, in batches of 250.
+/// Returns accuracy and mean loss of a whole held-out set, in batches of 250.
 Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const devices::ModelState& model,
                                          const HeldOut& data);
 
-/// Measures snapshots of a classifier on held-out rows every so often, each class, too, with a Trainer of its
-/// own, a bounded batch per step. A model that cannot be measured is reported once, and nothing is measured
-/// from then on: the training does not depend on it.
+/// Periodically measures snapshots of a classifier on held-out rows, overall and by class. Uses its own
+/// Trainer and one bounded batch per step. If a model cannot be measured, it reports that once and stops;
+/// training continues.
 class Evaluator final : public Agent {
  public:
   struct Parts {
@@ -59,18 +59,18 @@ class Evaluator final : public Agent {
     MetricsSink& metrics;
     Logger& log;
     Duration every;
-    std::vector<std::string> classes;  ///< a name for each, the model's outputs in order
+    std::vector<std::string> classes;  ///< class names in the order of the model's outputs
   };
   explicit Evaluator(const Parts& parts);
   [[nodiscard]] std::string_view name() const noexcept override { return "evaluate"; }
   Turn step() override;
-  /// Over what has been measured so far; read after the thread was joined.
+  /// Covers the measurements so far; read only after the thread was joined.
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return reached_; }
 
  private:
-  /// Rows of a class, and how many of them the model takes for it.
+  /// Rows of a class, and how many of them are predicted as it.
   struct Recall {
-    Gauge* gauge = nullptr;  ///< none: no held-out row is of it, or it is one of too many
+    Gauge* gauge = nullptr;  ///< null: no held-out row of this class, or beyond classes_shown
     std::uint64_t rows = 0;
     std::uint64_t right = 0;
   };

@@ -14,7 +14,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 constexpr std::size_t columns_named_max = 100'000;
-constexpr std::size_t list_bytes_max = std::size_t{1} << 19U;  // seven of them fit the section of an image
+constexpr std::size_t list_bytes_max = std::size_t{1} << 19U;  // seven lists fit into the section of an image
 
 Texts bounded(Texts list) {
   Hasher hasher;
@@ -36,7 +36,7 @@ Texts texts_of(const Numbers& numbers) {
   return all;
 }
 
-/// One for all features is the same as one each.
+/// Reduces equal per-feature factors to a single one.
 Texts factors(std::span<const double> each) {
   const bool alike = std::equal(each.begin() + (each.empty() ? 0 : 1), each.end(), each.begin());
   return texts_of(alike ? each.first(std::min<std::size_t>(1, each.size())) : each);
@@ -70,7 +70,7 @@ Meaning meaning_of(const Config& config, const stream::Decoder& decoder) {
   if (d.format == "raw") add("numbers", {config.settings.text("decode.raw.features")});
   add("shape", texts_of(decoder.shape().shape));
   add("scale", d.normalize ? Texts{"auto"} : factors(d.scale));
-  // Of what is measured a shift is told only if there is one: states of before have none.
+  // With measured scale, a shift appears only if present: older states have none.
   const bool shifted = std::ranges::any_of(d.shift, [](double by) { return by != 0; });
   if (!d.normalize || shifted) add("shift", factors(d.shift));
   const devices::ModelEntry* model = model_named(config.model.name);

@@ -21,9 +21,9 @@ namespace {
 constexpr double kib = 1024;
 constexpr double mib = 1024 * kib;
 
-// librdkafka keeps a structure of its own for each record that waits.
+// librdkafka keeps an extra structure for each queued record.
 constexpr double bytes_per_message = 512;
-constexpr double messages_usual = 100'000;  // its own default
+constexpr double messages_usual = 100'000;  // librdkafka's default
 constexpr double messages_least = 1'000;
 constexpr double queue_usual = 16 * mib;
 constexpr double queue_most = 64 * mib;
@@ -31,18 +31,18 @@ constexpr double queue_least = 1 * mib;
 constexpr double partition_fetch = 1 * mib;
 constexpr double fetch_most = 8 * mib;
 constexpr double queue_seconds = 2;
-// Of the control topic's reader: the log asks for 4 MiB, log_properties() for a number of records; and its
-// writer.
+// Reader and writer of the control topic: the log limits bytes to 4 MiB, log_properties() the number of
+// records.
 constexpr double log_queue = 4 * mib;
 constexpr std::uint64_t log_messages = 10'000;
 constexpr double log_writer = 2 * mib;
 constexpr double block_rounding = 8 * kib;
 constexpr double partition_bytes =
-    12 * kib;                             // of the agreed state, in memory and in an image, with all its runs
-constexpr double image_frame = 64 * kib;  // heads, checksums, names
+    12 * kib;                             // ledger entry in memory and in an image, with all skipped ranges
+constexpr double image_frame = 64 * kib;  // headers, checksums, names
 constexpr std::size_t held_out_most = 100'000;
 constexpr double evaluation_rows = 256;
-// simdjson: text, its index, its tape and its strings; csv: the fields of a line.
+// simdjson: text, index, tape and strings; csv: the fields of a line.
 constexpr double json_bytes_per_byte = 16;
 constexpr double csv_bytes_per_byte = 4;
 
@@ -51,26 +51,26 @@ double number_of(const Config& config, std::initializer_list<std::string_view> n
     if (std::find(names.begin(), names.end(), name) == names.end()) continue;
     std::uint64_t set = 0;
     if (std::from_chars(value.data(), value.data() + value.size(), set).ec == std::errc())
-      usual = static_cast<double>(set);  // the last one counts, as it does for the client
+      usual = static_cast<double>(set);  // the last one wins, as in the client
   }
   return usual;
 }
 
 double record_bytes(const Config& config, std::size_t columns) {
   const auto numbers = static_cast<double>(columns);
-  if (config.decode.format != "raw") return 16 * (numbers + 1);  // text of a number, about
+  if (config.decode.format != "raw") return 16 * (numbers + 1);  // approximate length of a number as text
   const std::string& type = config.settings.text("decode.raw.features");
   return 1 + numbers * (type == "u8" ? 1 : type == "i16" ? 2 : 4);
 }
 
-/// Parameters, as many again for their average and for each array that the optimizer remembers, and buffers;
-/// `numbers`: P + B.
+/// Returns the scalars of a state: parameters, their average, optimizer arrays and buffers. `numbers`:
+/// parameters plus buffers.
 double state_numbers(const devices::ModelLayout& layout, double numbers) {
   const auto arrays = static_cast<double>(layout.optimizer_arrays.size() + (layout.average_rows > 0 ? 1 : 0));
   return (1 + arrays) * numbers - arrays * static_cast<double>(layout.buffers);
 }
 
-/// Sums up what does not depend on the queue, then gives the queue what is left.
+/// Sums all parts that do not depend on the queue, then assigns the rest to the queue.
 class Planner {
  public:
   Planner(const Config& config, const MemoryNeeds& needs)
@@ -96,7 +96,7 @@ class Planner {
   }
 
  private:
-  /// Blocks of memory begin and end on pages.
+  /// Adds a part. Blocks are rounded up to pages.
   void add(std::string_view name, double bytes, std::string_view key, double blocks = 8) {
     plan_.parts.push_back({name, bytes + blocks * block_rounding, key});
   }
@@ -118,8 +118,8 @@ class Planner {
           "evaluate.held_out.path");
   }
 
-  /// A trainer keeps what its tensors began as, before the first use also what it was made with, and makes a
-  /// gradient before it adds it to where it belongs.
+  /// A trainer keeps the initial values of its tensors and, before the first use, those it was constructed
+  /// with. A gradient is computed before it is added to its destination.
   void model() {
     const double copies = 3 * scalar_ * numbers_;
     const double classes = 8;  // per row
@@ -133,7 +133,7 @@ class Planner {
   void states() {
     const double image = state_ + image_frame + partitions() * partition_bytes;
     const double state = state_ + partitions() * partition_bytes;
-    add("state", 2 * state, "model");  // the agreed one, and a device's own while local steps are pending
+    add("state", 2 * state, "model");  // the agreed one, and the private copy while local steps are pending
     add("checkpoint", state + image, "model");
     add("adoption", state + image, "model");
     if (n_.held_out_rows > 0) add("snapshot", state, "evaluate.held_out.path");
@@ -141,7 +141,7 @@ class Planner {
 
   void network() {
     const double devices = c_.job.devices;
-    const double payload = scalar_ * numbers_;  // no compressor makes it larger
+    const double payload = scalar_ * numbers_;  // upper bound for every compressor
     const auto* how = sync::policy::collective_named(c_.sync.collective);
     const bool whole = how != nullptr && how->fits == &sync::sums_whole;
     const double gathered = whole ? 0 : devices * payload;
@@ -152,19 +152,18 @@ class Planner {
       add("early_payloads", gathered, "sync.speculate", devices + 1);
     const auto policy = worker_config(c_, {}, n_.rows, n_.layout).session.policy;
     const bool movements = sync::policy::agrees_on_movements(policy, sync::policy::builtin_controllers());
-    // Two vectors, what a selection finds at most, and where something has left.
+    // Two vectors, the maximum result of a selection, and the positions sent.
     if (policy.compression_policy != "none")
       add("residual", (movements ? 5 : 4) * payload, "compression.policy");
-    // How far they have come; what the optimizer had when the group agreed last, its copy for a checkpoint,
-    // and that in a file's bytes.
-    // ... and both once more where steps go on while the group agrees.
+    // The delta; the optimizer arrays at the last synchronization, their copy for a checkpoint, and its file
+    // image. With overlap, delta and arrays once more.
     const auto* when = sync::policy::controller_named(sync::policy::Role::when, c_.sync.policy);
     const bool overlaps = movements && when != nullptr && when->overlaps != nullptr && when->overlaps(policy);
     const auto arrays = static_cast<double>(n_.layout.optimizer_arrays.size());
     if (movements)
       add("own_steps", payload * (1 + 3 * arrays + (overlaps ? 1 + arrays : 0)),
           overlaps ? "sync.overlap" : "sync.policy");
-    // What is drawn from, what peers have sent last, and what they send now.
+    // The pool of own rows, the rows received last, and the rows being received.
     if (devices > 1 && transfer_policy(c_) != "none")
       add("copies",
           static_cast<double>(RowCopies::rows_held(n_.rows)) * 4 * (columns_ + n_.rows.targets) *
@@ -187,7 +186,7 @@ class Planner {
     const double record = record_bytes(c_, n_.rows.columns());
     const double fastest = rows_max_ / to_seconds(c_.batch.tick);
     const double wanted = std::clamp(queue_seconds * fastest * record, queue_usual, queue_most);
-    // One answer may wait beside the queue and one that is half used keeps its memory.
+    // One answer may wait outside the queue, and a partly consumed one keeps its memory.
     const double besides = 2 * fetch + messages_least * bytes_per_message + 8 * block_rounding;
     const double room = std::max(left - besides, 0.0) / (1 + bytes_per_message / record);
     const double bytes = number_of(c_, {"queued.max.messages.kbytes"},
@@ -215,7 +214,7 @@ class Planner {
   const Config& c_;
   const MemoryNeeds& n_;
   const double scalar_;
-  const double numbers_;  ///< P + B
+  const double numbers_;  ///< parameters plus buffers
   const double state_;
   const double rows_max_;
   const double columns_;
@@ -229,13 +228,13 @@ std::string bytes_text(double bytes) {
 }
 
 std::uint64_t bytes_of_records(const stream::Dataset& data) {
-  constexpr std::uint64_t per_record = 32;  // where it lies, its class, its place in an order
+  constexpr std::uint64_t per_record = 32;  // position, class, index in an order
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < data.size(); ++i) bytes += data.value(i).size() + per_record;
   return bytes;
 }
 
-/// Files that are read into memory: only reading them shows their size, they may be packed.
+/// Counts files that are read into memory. They may be compressed, so only reading them gives their size.
 Status count_files(const Config& config, MemoryNeeds& needs) {
   if (config.source.type == "file") {
     const auto data = stream::open_dataset(config.source.path, stream::Split::train);
@@ -283,7 +282,7 @@ Status MemoryPlan::check() const {
   return Error{
       ErrorCode::invalid_config,
       fmt::format("'device.memory' is {}, but this configuration needs {}:\n{}\nraise device.memory, or "
-                  "lower what the keys on the right name",
+                  "lower one of the keys on the right",
                   bytes_text(cap), bytes_text(total()), table())};
 }
 
@@ -320,7 +319,7 @@ Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog, con
   if (!model) return model.error();
   needs.model = model.value();
   if (auto counted = count_files(config, needs); !counted) return counted.error();
-  if (const auto plan = plan_memory(config, needs); !plan.fits()) return plan;  // too large to be made
+  if (const auto plan = plan_memory(config, needs); !plan.fits()) return plan;  // too large to construct
   const auto device = devices::make_host_device();
   const auto trainer = build_trainer(config, catalog, needs.rows, *device);
   if (!trainer) return trainer.error();

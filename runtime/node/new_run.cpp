@@ -12,9 +12,9 @@ using sync::membership::NewRun;
 
 constexpr Duration reading_deadline = std::chrono::seconds(30);
 
-/// The newest first.
+/// Lists checkpoints, the newest first.
 std::vector<CheckpointEntry> checkpoints_in(const std::string& folder, const FileOperations& files) {
-  std::vector<std::string> complaints;  // logged when the device loads them
+  std::vector<std::string> complaints;  // logged later, when the device loads them
   return CheckpointFolder(folder, files).list(complaints);
 }
 
@@ -23,7 +23,7 @@ Stamp newest_in(const std::string& folder, const FileOperations& files) {
   return all.empty() ? Stamp{} : all.front().stamp;
 }
 
-/// Where they are now; nothing if there are none.
+/// Moves the checkpoints aside. Returns the new directory; empty if there were none.
 Result<std::string> move_aside(const std::vector<CheckpointEntry>& entries, const std::string& folder,
                                const FileOperations& files) {
   if (entries.empty()) return std::string();
@@ -32,15 +32,15 @@ Result<std::string> move_aside(const std::vector<CheckpointEntry>& entries, cons
   for (const auto& entry : entries)
     if (files.rename(entry.path, aside + entry.path.substr(entry.path.rfind('/'))) != 0)
       return file_trouble("move", entry.path);
-  // Else a loss of power could bring them back into a run that is not theirs.
+  // Otherwise a power loss could restore them into a run to which they do not belong.
   for (const std::string& changed : {aside, folder})
     if (sync_folder(changed, files) != 0) return file_trouble("sync", changed);
   return aside;
 }
 
-/// A device that could not read its checkpoints when the run began comes back with those of an earlier one:
-/// the group does not believe them, and they must not be in the way, not even behind one of this run that is
-/// there but damaged.
+/// Rejects --new-run for a run that has begun. First moves checkpoints of an earlier run aside: a device may
+/// return with some that it could not read when the run began. The group does not accept them, and they must
+/// not stand in for a damaged newer one.
 Status refuse(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
               const FileOperations& files) {
   auto earlier = checkpoints_in(folder, files);
@@ -51,10 +51,9 @@ Status refuse(const sync::membership::Fold& fold, const Config& config, const st
   if (!aside) return aside.error();
   return Error{
       ErrorCode::invalid_config,
-      fmt::format(
-          "run {} of job {} has begun already. The state {} is of an earlier run and is kept in {} now: "
-          "start this device without --new-run",
-          fold.run.number, config.job.name, text_of(earlier.front().stamp), aside.value())};
+      fmt::format("run {} of job {} has already begun. State {} is of an earlier run and was moved to {}: "
+                  "start this device without --new-run",
+                  fold.run.number, config.job.name, text_of(earlier.front().stamp), aside.value())};
 }
 
 }  // namespace
@@ -73,14 +72,14 @@ Status start_over(const sync::membership::Fold& fold, const Config& config, cons
   const std::string& self = config.device.id;
   if (new_run_by(fold, self) == NewRun::refused) return refuse(fold, config, folder, files);
   if (!begins_empty(fold, self, newest_in(folder, files))) {
-    log.write(Level::warn, "--new-run changes nothing: this device is in that run already and resumes it",
+    log.write(Level::warn, "--new-run has no effect: this device is already in that run and resumes it",
               {{"run", std::to_string(fold.run.number)}});
     return ok();
   }
   const auto aside = keep_aside(folder, files);
   if (!aside) return aside.error();
   if (!aside.value().empty())
-    log.write(Level::info, "starting over, the old checkpoints are kept", {{"in", aside.value()}});
+    log.write(Level::info, "starting over; the old checkpoints are kept", {{"in", aside.value()}});
   return ok();
 }
 

@@ -21,7 +21,7 @@ Result<const Entry*> find_entry(std::span<const Entry* const> entries, const std
     known += (known.empty() ? "" : ", ") + std::string(e->name);
   }
   return Error{ErrorCode::invalid_config,
-               key + " = \"" + name + "\" is not in this build; there are: " + known};
+               key + " = \"" + name + "\" is not in this build; available: " + known};
 }
 
 }  // namespace
@@ -90,14 +90,14 @@ bool has_fixed_rows(const Config& config) {
   return batch != nullptr && batch->fixed_rows;
 }
 
-/// What a batch may have of rows: the least and the most.
+/// Returns the minimum and maximum rows of a batch.
 std::pair<std::size_t, std::size_t> rows_of_batches(const Config& config) {
   const auto& batch = config.batch;
   if (has_fixed_rows(config)) return {batch.rows, batch.rows};
   return {batch.min, std::max<std::size_t>(batch.min, std::min<std::size_t>(batch.max, config.buffer.rows))};
 }
 
-// A model that the slowest board computes for so long is none for a stream.
+// A model whose trial takes this long on the slowest board cannot follow a stream.
 constexpr Duration trial_deadline = std::chrono::minutes(2);
 
 }  // namespace
@@ -121,7 +121,7 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   config.decode.shape = decoder.value()->shape().shape;
-  // What is made up are numbers: a format of text would not find any.
+  // Synthetic rows are numbers, in which a text format would find no fields.
   const bool text = config.settings.holds<Settings::Texts>("decode." + config.decode.format + ".features");
   if (text) config.decode.format = "raw";
   config.settings.set("decode.raw.label", std::string("f32"));
@@ -159,7 +159,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   return make_agents(loaded, options, catalog);
 }
 
-/// The model, its first agreed state (equal on every device: from the job's seed), and room for a snapshot.
+/// Makes the model, its first agreed state (from the job's seed, as on every device), and snapshot space.
 Status Node::make_learner(const Config& config, const Catalog& catalog) {
   trainer_ = outside_.lent_trainer;
   if (trainer_ == nullptr) {
@@ -188,7 +188,7 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
   return ok();
 }
 
-/// The newest state of this device's own disk; the group may have a better one.
+/// Loads the newest state from this device's disk; the group may have a newer one.
 Status Node::load_checkpoint(const Config& config) {
   std::vector<std::string> complaints;
   CheckpointFolder folder(outside_.checkpoints, outside_.files);
@@ -200,7 +200,7 @@ Status Node::load_checkpoint(const Config& config) {
   if (!complaints.empty()) unusable_ = complaints.front();
   const auto told = folder.told_to_go_back();
   const Stamp stamp = newest ? newest->state.stamp : Stamp{};
-  if (told && *told != stamp) folder.forget_going_back();  // it has trained since
+  if (told && *told != stamp) folder.forget_going_back();  // trained since the rollback
   if (!newest) return refuse_misfit(folder, expected);
   const bool alone = config.job.devices == 1;
   if (told == stamp || (alone && newest->damaged)) goes_back_to_ = stamp;
@@ -208,7 +208,8 @@ Status Node::load_checkpoint(const Config& config) {
   complaints.clear();
   private_part_ = folder.private_part(stamp, trainer_->layout(), complaints);
   for (const auto& complaint : complaints)
-    outside_.logger.write(Level::warn, "what this device had left to send is lost", {{"why", complaint}});
+    outside_.logger.write(Level::warn, "the private part of this device's checkpoint is lost",
+                          {{"why", complaint}});
   if (outside_.own_log) newest->state.stamp.lineage = 0;
   state_->replace(std::move(newest->state));
   outside_.logger.write(Level::info, "checkpoint loaded",
@@ -216,17 +217,17 @@ Status Node::load_checkpoint(const Config& config) {
   return ok();
 }
 
-/// To begin anew beside states that are whole would leave them behind in silence.
+/// Rejects intact states that do not fit, because starting from scratch would silently abandon them.
 Status Node::refuse_misfit(const CheckpointFolder& folder, const Expected& expected) const {
   const auto misfit = folder.misfit(expected);
   if (!misfit) return ok();
   return Error{
       ErrorCode::invalid_config,
-      *misfit + ". Set it back as it was, start over with --new-run, or name another device.data_dir"};
+      *misfit + ". Restore the former value, start over with --new-run, or use another device.data_dir"};
 }
 
-/// A device that is alone has nobody to get the newer state from, and what it saved it has committed: every
-/// older file of its own is of the same history.
+/// Reports the repeated work of a device without peers. It has committed everything it saved, so every older
+/// file belongs to the same history.
 void Node::say_what_is_done_again(const CheckpointFolder::Found& found) {
   const DamagedCheckpoint& damaged = *found.damaged;
   const AgreedState& state = found.state;
@@ -234,7 +235,7 @@ void Node::say_what_is_done_again(const CheckpointFolder::Found& found) {
   const auto rows = damaged.rows && *damaged.rows >= state.rows ? std::to_string(*damaged.rows - state.rows)
                                                                 : std::string("not known");
   outside_.logger.write(
-      Level::warn, "the newest checkpoint is damaged: what it has more than an older one is trained again",
+      Level::warn, "the newest checkpoint is damaged: rows since an older one are trained again",
       {{"damaged", damaged.path},
        {"going_on_from", found.path},
        {"rounds_again", later ? std::to_string(damaged.stamp.step - state.stamp.step) : "not known"},
@@ -265,7 +266,7 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   reading.health.batch_least = rows_of_batches(config).first;
   reading.format = config.decode.format;
   reading.topics = config.source.topics;
-  std::sort(reading.topics.begin(), reading.topics.end());  // as PartitionId::topic counts them
+  std::sort(reading.topics.begin(), reading.topics.end());  // the order of PartitionId::topic
   ingest_ = std::make_unique<Ingest>(
       reading,
       Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, commits_,
@@ -274,7 +275,7 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   if (!optimizer) return optimizer.error();
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
   training.owner = owner_;
-  // Views of such a log count from 1 in every process: what a second view saved would be newer for ever.
+  // No rollback: views restart at 1 in every process, so states of a second view would always look newer.
   if (outside_.own_log) training.session.policy.on_divergence = "ignore";
   training.optimizer = optimizer.value();
   for (std::size_t i = 0;

@@ -28,8 +28,8 @@
 
 namespace rivulet::runtime {
 
-/// The parts of a node that a wiring chooses (docs/ARCHITECTURE.md has them).
-/// Everything else is built the same.
+/// The parts of a node that a wiring chooses (docs/ARCHITECTURE.md lists them). Everything else is built the
+/// same.
 struct NodeDependencies {
   const Clock& ingest_clock;
   const Clock& worker_clock;
@@ -37,28 +37,28 @@ struct NodeDependencies {
   Wake& worker_wake;
   std::unique_ptr<stream::RecordSource> source;
   std::unique_ptr<devices::Device> device;
-  devices::Trainer* lent_trainer = nullptr;  ///< of nodes that share a thread; null: the node makes its own
+  devices::Trainer* lent_trainer = nullptr;  ///< shared by nodes of one thread; null: the node makes its own
   std::unique_ptr<OrderedLog> log;
   sync::Connect connect;
   MetricsSink& metrics;
   Logger& logger;
   std::unique_ptr<DecisionLog> decisions;
   const StopRequest& stop;
-  Duration poll_wait{};  ///< how long the source may wait inside Ingest's step
+  Duration poll_wait{};  ///< maximum wait of the source inside Ingest's step
   std::uint64_t nonce_seed = 0;
   double age_at_start_s = 0;
-  Wake* checkpoint_wake = nullptr;  ///< null: nothing is saved
-  std::string checkpoints = {};     ///< folder
-  /// Whose states these are, where made-up rows stand for a job's: its own configuration says what they mean.
+  Wake* checkpoint_wake = nullptr;  ///< null: no checkpoints
+  std::string checkpoints = {};     ///< directory
+  /// Owner of the states if synthetic rows replace the job's own rows.
   std::optional<StateOwner> owner = {};
   const FileOperations& files = system_files();
-  sync::membership::Rules rules = {};                   ///< of the protocol: all, but in tests
-  sync::membership::SharedFold* shared_fold = nullptr;  ///< of nodes that share a thread and read one log
-  bool own_log = false;    ///< the log begins with this process: views count from 1 again
-  bool snapshots = false;  ///< somebody evaluates the model while it trains
+  sync::membership::Rules rules = {};                   ///< protocol rules; tests may disable some
+  sync::membership::SharedFold* shared_fold = nullptr;  ///< shared by nodes of one thread that read one log
+  bool own_log = false;    ///< the log starts with this process: view numbers restart at 1
+  bool snapshots = false;  ///< the model is evaluated during training
 };
 
-/// One device's objects, in order of construction; destroyed in reverse. Owns everything its agents refer to.
+/// The objects of one device, in order of construction. Owns everything its agents refer to.
 class Node {
  public:
   /// Errors: invalid_config (decoder, model), unavailable (memory, LibTorch).
@@ -71,7 +71,7 @@ class Node {
   Worker& worker() { return *worker_; }
   NodeStatus& status() { return status_; }
   [[nodiscard]] const AgreedState& state() const { return **state_; }
-  /// For tests, to change it behind the worker's back, as failing memory would.
+  /// For tests: mutable access that bypasses the worker, as failing memory would.
   AgreedState& own_state() { return *state_->own(*outside_.device).value(); }
   devices::Trainer& trainer() { return *trainer_; }
   devices::Device& device() { return *outside_.device; }
@@ -80,11 +80,11 @@ class Node {
   SnapshotSlot& snapshots() { return *snapshots_; }
   stream::RecordSource& source() { return *outside_.source; }
   CommittableOffsets& commits() { return commits_; }
-  /// Whose states these are.
+  /// Owner of the states.
   [[nodiscard]] const StateOwner& owner() const { return owner_; }
   Checkpointer* checkpoints() { return checkpoints_.get(); }
 
-  /// Role and dynamic type of every object, for the test that both wirings build the same things.
+  /// Returns role and dynamic type of every object, for the test that both wirings build the same objects.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> object_types() const;
 
  private:
@@ -106,7 +106,7 @@ class Node {
   std::unique_ptr<StateHandle> state_;
   std::string unusable_;                     ///< see MembershipConfig
   std::optional<Stamp> goes_back_to_;        ///< see MembershipConfig
-  std::optional<PrivatePart> private_part_;  ///< until the worker has it
+  std::optional<PrivatePart> private_part_;  ///< until passed to the worker
   std::unique_ptr<buffer::RowBuffer> rows_;
   buffer::Ledger ledger_;
   CommittableOffsets commits_;
@@ -119,18 +119,18 @@ class Node {
   std::unique_ptr<Worker> worker_;
 };
 
-/// Synthetic rows come as raw float32 of the shape that the configured decoder gives, also where the job's
-/// own stream is text: `config` is made to decode them. Errors: those of build_decoder().
+/// Adapts `config` to synthetic rows, which are raw float32 in the shape of the configured decoder, even if
+/// the job's stream is text. Errors: those of build_decoder().
 Status expect_synthetic_rows(Config& config, const Catalog& catalog);
 
-/// What the configured model takes: as its entry knows it, or, where its code is the user's own, as a trial
-/// in a process apart measures it. To be asked before build_trainer(), and before there are threads; `stop`
-/// above 0 ends it. Errors: invalid_config, cancelled.
+/// Returns the needs of the configured model: from its entry, or, for custom model code, from a trial in a
+/// separate process. Call before build_trainer() and before threads start; `stop` above 0 cancels it. Errors:
+/// invalid_config, cancelled.
 Result<devices::ModelNeeds> needs_of_model(const Config& config, const Catalog& catalog, const RowShape& rows,
                                            const StopRequest* stop = nullptr);
 
-/// The decoder and the model that a configuration names. Errors: invalid_config (a name that is not in the
-/// catalog, with those that are; what the entry itself refuses), unavailable (memory, LibTorch).
+/// Build the decoder, optimizer and model named by the configuration. Errors: invalid_config (name not in the
+/// catalog, with the available ones; rejected by the entry), unavailable (memory, LibTorch).
 Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog);
 Result<devices::OptimizerConfig> build_optimizer(const Config& config, const Catalog& catalog);
 Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,

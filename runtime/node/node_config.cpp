@@ -21,7 +21,7 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-/// All that a decoder of bytes makes of them, if there are few.
+/// Returns all feature values that a raw decoder can produce, if there are few.
 std::vector<float> usual_features(const Config& config) {
   std::vector<float> all;
   if (config.decode.format != "raw" || config.settings.text("decode.raw.features") != "u8") return all;
@@ -179,8 +179,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   return out;
 }
 
-/// Values travel so that a difference can be named. One that is too long for that is cut: its digest still
-/// differs.
+/// Values are sent so that a difference can be named. Long ones are cut, with a digest that still differs.
 std::map<std::string, std::string> shortened(std::map<std::string, std::string> keys) {
   constexpr std::size_t shown = 256;
   for (auto& [key, value] : keys) {
@@ -197,7 +196,7 @@ sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded,
   sync::membership::MembershipConfig out;
   out.job = config.job.name;
   out.nonce_seed = nonce_seed;
-  out.takeover_wait = std::max(out.takeover_wait, config.sync.deadline);  // as its peers take it for dead
+  out.takeover_wait = std::max(out.takeover_wait, config.sync.deadline);  // when its peers consider it lost
   auto& hello = out.hello;
   hello.device = config.device.id;
   hello.host = host_name();
@@ -205,7 +204,7 @@ sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded,
   hello.devices = config.job.devices;
   const auto keys = group_keys(loaded);
   hello.config = shortened(keys);
-  // Builds that fold the control log otherwise are no group.
+  // Includes the fold version: builds with different folds must not form a group.
   hello.config_hash = group_hash(keys) + "." + std::to_string(sync::membership::fold_version);
   for (const auto& [topic, partition] : config.source.claims)
     hello.partitions.push_back(topic + ":" + std::to_string(partition));

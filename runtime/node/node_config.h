@@ -14,40 +14,40 @@
 #include "stream/open.h"
 #include "sync/membership/membership.h"
 
-/// From the configuration's plain values to each part's own. Pure; the only place that knows both sides.
+/// Converts the configuration's plain values to each part's own configuration. Pure.
 namespace rivulet::runtime {
 
-/// Policy `auto` of inject goes by labels, and where devices step on their own: where there is neither,
-/// nobody measures for it.
+/// Returns the effective inject policy. `auto` needs labels and local steps; without either, the measurements
+/// are skipped.
 std::string transfer_policy(const Config& config);
 
-/// Of this build; null: no model has this name.
+/// Finds a model of this build; null if there is none of this name.
 const devices::ModelEntry* model_named(std::string_view name);
 
-/// Rows have classes, so that an accuracy can be measured; else numbers, and there is a loss alone.
+/// Whether rows have classes, so that accuracy exists; else targets are numbers and only a loss exists.
 bool is_classification(const Config& config);
-/// A name for each class: decode's, or its number.
+/// Returns the class names: from decode.*, else the class number.
 std::vector<std::string> class_names(const Config& config);
-/// There are held-out rows whose accuracy is to be measured.
+/// Whether accuracy on held-out rows is to be measured.
 bool measures_held_out(const Config& config);
 stream::DecodeConfig decode_config(const Config& config);
 devices::ModelConfig model_config(const Config& config, const RowShape& rows);
-/// The owner that the images of this job's state name. `decoder`: of this configuration.
+/// Returns the owner named in the images of this job's state. `decoder`: of this configuration.
 StateOwner owner_of(const Config& config, const stream::Decoder& decoder);
-/// Whose its data directory is.
+/// Returns the owner of the data directory.
 DataOwner data_owner_of(const Config& config);
-/// Without the owner of the states, which takes a decoder.
+/// Leaves out the owner of the states, which needs a decoder.
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout);
 sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed);
 
-/// The job's partitions of this device, with ids that are equal on all devices (topics sorted by name).
+/// Returns the partitions of this device, with ids equal on all devices (topics sorted by name).
 std::vector<PartitionId> claimed_partitions(const Config& config);
-/// Made-up rows of the configured shape and seed; the pace is left to the caller.
+/// Configuration of synthetic rows of the configured shape and seed; the caller sets the pace.
 stream::SyntheticSourceConfig synthetic_config(const Config& config);
-/// The configuration names brokers to ask.
+/// Whether the configuration names brokers.
 bool has_brokers(const Config& config);
-/// source.start; "checkpoint" means earliest as long as there is no checkpoint. Errors: invalid_config.
+/// Parses source.start; "checkpoint" means earliest while there is no checkpoint. Errors: invalid_config.
 Result<stream::StartOffset> start_offset(const Config& config);
 
 }  // namespace rivulet::runtime

@@ -12,8 +12,8 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Devices elsewhere reach a broker of this machine where the cluster advertises it: this device has to be
-/// reached on that network, too. Empty: the brokers have not answered.
+/// Returns the hosts where the cluster advertises its brokers. Other devices reach a local broker there, so
+/// this device must be reachable on that network. Empty: no answer from the brokers.
 std::vector<std::string> hosts_for_all(const Config& config) {
   static constexpr Duration patience = std::chrono::seconds(2);
   const auto& properties = config.source.kafka_properties;

@@ -7,12 +7,12 @@ namespace rivulet::runtime {
 
 struct Turn {
   int work = 0;                          ///< 0: nothing done, the runner may wait
-  TimePoint wake_at = TimePoint::max();  ///< ask again no later than this
-  bool finished = false;                 ///< do not ask again
+  TimePoint wake_at = TimePoint::max();  ///< latest time of the next step
+  bool finished = false;                 ///< no more steps
 };
 
-/// A loop body without the loop: bounded work, no sleep, no lock, no throw. RecordSource::poll is the one
-/// call inside a step that may wait, for at most a few milliseconds.
+/// A loop body without the loop: bounded work, no sleep, no lock, no throw. Within a step only
+/// RecordSource::poll may wait, for a few milliseconds at most.
 class Agent {
  public:
   virtual ~Agent() = default;

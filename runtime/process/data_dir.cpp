@@ -49,14 +49,14 @@ Status check_owner(const std::string& path, const DataOwner& owner) {
   std::error_code error;
   if (!std::filesystem::exists(mark_in(path), error) && !error) return ok();
   const auto mark = read_whole_file(mark_in(path), mark_bytes_max);
-  if (!mark) return refused(path, " may be another device's: " + mark.error().message);
+  if (!mark) return refused(path, " may belong to another device: " + mark.error().message);
   const auto found = owner_in({reinterpret_cast<const char*>(mark.value().data()), mark.value().size()});
-  if (!found) return refused(path, " may be another device's: its file owner cannot be read");
+  if (!found) return refused(path, " may belong to another device: its file owner is unreadable");
   if (found->job == owner.job && (owner.device.empty() || found->device == owner.device)) return ok();
   const std::string self = owner.device.empty() ? "" : "device " + owner.device + " of ";
   return refused(path,
                  fmt::format(" belongs to device {} of job {}, and this is {}job {}: choose another folder, "
-                             "or correct device.id or job.name (to hand all that is in it over, remove its "
+                             "or correct device.id or job.name (to transfer its content, remove its "
                              "file owner)",
                              found->device, found->job, self, owner.job));
 }
@@ -69,7 +69,7 @@ Status DataDir::take(const std::string& path, const DataOwner& owner) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) return refused(path, ": " + error.message());
-  if (auto own = check_owner(path, owner); !own) return own;  // before the lock is written there
+  if (auto own = check_owner(path, owner); !own) return own;  // before anything is written to it
   if (access(path.c_str(), W_OK) != 0) return refused(path, " is not writable");
   lock_ = open((path + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0) return refused(path, ": cannot create the file lock there");
@@ -79,7 +79,7 @@ Status DataDir::take(const std::string& path, const DataOwner& owner) {
   }
   path_ = path;
   owner_ = owner;
-  return check_owner(path, owner);  // another may have claimed it just before
+  return check_owner(path, owner);  // another process may have claimed it in between
 }
 
 Status DataDir::claim() {

@@ -5,28 +5,27 @@
 
 namespace rivulet::runtime {
 
-/// Whose a folder is.
+/// Owner of a data directory.
 struct DataOwner {
   std::string job;
-  std::string device;  ///< empty: any of the job's, for who looks after one that does not run
+  std::string device;  ///< empty: any device of the job, for maintenance of a stopped one
   bool operator==(const DataOwner&) const = default;
 };
 
-/// The only folder a device writes to (device.data_dir). It belongs to the device of the job that claimed it
-/// first: states, decisions and anchors of another would be overwritten, removed or believed. One process at
-/// a time: two would do so to each other. The hold ends with this object, and with the process however it
-/// ends.
+/// The only folder a device writes to (device.data_dir). It belongs to the device and job that claimed it
+/// first: another device would overwrite, remove or trust its states, decisions and anchors. One process at a
+/// time may lock it. The lock ends with this object, or with the process however it ends.
 class DataDir {
  public:
   DataDir() = default;
   ~DataDir();
   DataDir(const DataDir&) = delete;
   DataDir& operator=(const DataDir&) = delete;
-  /// Makes the folder where it is missing and holds it. Once. In a folder of another job or device nothing is
-  /// written. Errors: invalid_config (another's, names whose; cannot be made or written; another process
-  /// holds it).
+  /// Creates the folder if missing and locks it. Call once. Writes nothing into a folder of another job or
+  /// device. Errors: invalid_config (names the other owner; cannot be created or written; locked by another
+  /// process).
   Status take(const std::string& path, const DataOwner& owner);
-  /// The folder is this device's from now on, on the disk when it returns. After take(). Errors:
+  /// Marks the folder as this device's; the mark is on disk on return. Call after take(). Errors:
   /// invalid_config (cannot be written).
   Status claim();
 
@@ -36,8 +35,8 @@ class DataDir {
   DataOwner owner_;
 };
 
-/// Reads only. Errors: invalid_config (the folder belongs to another job or device, or its mark cannot be
-/// read).
+/// Reads only. Errors: invalid_config (the folder belongs to another job or device, or its mark is
+/// unreadable).
 Status check_owner(const std::string& path, const DataOwner& owner);
 
 }  // namespace rivulet::runtime

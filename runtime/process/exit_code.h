@@ -3,15 +3,15 @@
 
 namespace rivulet::runtime {
 
-/// What the process reports to its supervisor.
+/// Exit codes for the supervisor.
 enum class ExitCode : int {
   ok = 0,
   failure = 1,
   usage = 2,
-  unavailable = 69,  ///< a dependency (broker, topic, library, port) is not there
-  watchdog = 70,     ///< a thread stalled beyond its deadline
-  try_again = 75,    ///< a peer was lost; start again
-  superseded = 76,   ///< a newer session of this device exists
+  unavailable = 69,  ///< missing dependency (broker, topic, library, port)
+  watchdog = 70,     ///< a thread exceeded its deadline
+  try_again = 75,    ///< a peer was lost; restart
+  superseded = 76,   ///< a newer process of this device exists
   configuration = 78,
 };
 

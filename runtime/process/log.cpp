@@ -28,10 +28,10 @@ std::optional<Level> parse_level(std::string_view text) {
   return std::nullopt;
 }
 
-/// Colours only for eyes: stderr is a terminal, and nobody asked for none (no-color.org).
+/// Colours only if stderr is a terminal and NO_COLOR is unset (no-color.org).
 LogFormat pretty_format() {
   const char* no_color =
-      std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+      std::getenv("NO_COLOR");  // NOLINT(concurrency-mt-unsafe): the environment is constant
   const bool wanted = no_color == nullptr || *no_color == '\0';
   return wanted && isatty(STDERR_FILENO) != 0 ? LogFormat::pretty_color : LogFormat::pretty;
 }
@@ -93,10 +93,10 @@ class SpdlogLogger final : public Logger {
   // constant
   const RealClock clock_;
   const LogFormat format_;
-  /// A terminal may show a line of progress, which is drawn again below.
+  /// Clears a progress line on a terminal; it is redrawn below.
   const std::string begin_ = isatty(STDERR_FILENO) != 0 && for_people(format_) ? "\r\x1b[2K" : "";
   std::array<Counter*, 4> written_{};
-  // shared; lines and the memory of them change together
+  // shared; log lines and repeat counts change together
   std::mutex mutex_;
   RepeatFilter repeats_;
   spdlog::logger out_;

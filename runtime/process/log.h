@@ -13,11 +13,11 @@ namespace rivulet::runtime {
 
 enum class Level : std::uint8_t { debug, info, warn, error };
 
-/// key=value pairs behind the message.
+/// key=value pairs after the message.
 using Fields = std::vector<std::pair<std::string_view, std::string>>;
 
-/// Structured lines on stderr: pretty on a terminal (NO_COLOR honoured), logfmt otherwise, or JSON. A message
-/// that repeats within a second is counted and logged once ("... and 41 more"). Thread-safe.
+/// Structured lines on stderr: pretty on a terminal (honours NO_COLOR), logfmt otherwise, or JSON. Repeats
+/// within a second are counted and logged once ("... and 41 more"). Thread-safe.
 class Logger {
  public:
   virtual ~Logger() = default;
@@ -27,7 +27,7 @@ class Logger {
 /// format: auto | pretty | logfmt | json; level: debug | info | warn | error. Errors: invalid_config.
 Result<std::unique_ptr<Logger>> make_logger(const std::string& level, const std::string& format,
                                             MetricsSink& metrics);
-/// Swallows everything.
+/// Discards everything.
 std::unique_ptr<Logger> make_null_logger();
 
 }  // namespace rivulet::runtime

@@ -24,7 +24,7 @@ std::string time_text(long long time_ms, const char* pattern) {
   return fmt::format("{}.{:03}", std::string_view(text, size), time_ms % 1000);
 }
 
-/// Neither a second line nor an escape sequence can be smuggled in.
+/// Escapes the text, so that it cannot add a line or an escape sequence.
 std::string in_quotes(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -16,20 +16,20 @@ enum class LogFormat : std::uint8_t { pretty, pretty_color, logfmt, json };
 
 std::string_view name_of(Level level) noexcept;
 
-/// One line without its end: whatever message and fields contain, it stays one line, and every value can be
-/// separated from the next. `time_ms` is wall-clock time since 1970.
+/// Formats one line without its newline. Message and fields cannot break the line, and values stay separable.
+/// `time_ms`: Unix time.
 std::string format_line(LogFormat format, long long time_ms, Level level, std::string_view message,
                         const Fields& fields);
 
-/// Decides what is logged and what is only counted: within a second a message is logged `varied_max` times,
-/// and only while its fields differ; the rest is counted and reported afterwards. Pure but for what it
-/// remembers; not thread-safe.
+/// Rate limit per message: within a second a message is logged up to `varied_max` times, and only if its
+/// fields differ. Further repeats are counted and reported afterwards. Depends only on arguments and past
+/// calls; not thread-safe.
 class RepeatFilter {
  public:
   static constexpr Duration window = std::chrono::seconds(1);
   static constexpr std::uint32_t varied_max = 5;
   static constexpr std::size_t messages_max =
-      256;  ///< that many different ones are remembered, the others all logged
+      256;  ///< maximum of tracked messages; further ones are always logged
 
   struct Swallowed {
     Level level;
@@ -38,14 +38,14 @@ class RepeatFilter {
   };
   /// True if the line should be written.
   bool admit(TimePoint now, Level level, std::string_view message, const Fields& fields);
-  /// Windows that have ended (all of them with TimePoint::max()) and swallowed something, oldest name first;
-  /// forgets them.
+  /// Removes ended windows (with TimePoint::max(): all) and returns those with suppressed lines, sorted by
+  /// level and message.
   std::vector<Swallowed> take_ended(TimePoint now);
 
  private:
   struct Seen {
     TimePoint begin;
-    std::string fields;  // of the line logged last
+    std::string fields;  // of the last logged line
     std::uint32_t said = 0;
     std::uint64_t swallowed = 0;
   };

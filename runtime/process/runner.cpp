@@ -15,14 +15,14 @@
 namespace rivulet::runtime {
 namespace {
 
-// What the one word between notifiers and the thread may say.
-constexpr std::uint32_t quiet = 0;     // running, nobody called
-constexpr std::uint32_t notified = 1;  // somebody called since the last step began
-constexpr std::uint32_t sleeping = 2;  // in the kernel, needs a wake
+// Values of the futex word shared by notifiers and the thread.
+constexpr std::uint32_t quiet = 0;     // running, no notification
+constexpr std::uint32_t notified = 1;  // notified since the last step began
+constexpr std::uint32_t sleeping = 2;  // in the kernel; needs a wake-up
 
 constexpr Duration back_off_first = std::chrono::milliseconds(1);
 constexpr Duration back_off_last = std::chrono::milliseconds(20);
-// An agent that asks for a time that has passed and then does nothing must not burn a core.
+// Minimum sleep: an agent that returns a past time without work must not burn a core.
 constexpr Duration wait_shortest = std::chrono::microseconds(50);
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
@@ -33,7 +33,7 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 }
 
 void name_this_thread(std::string_view name) {
-  const std::string text(name.substr(0, 15));  // the kernel keeps no more
+  const std::string text(name.substr(0, 15));  // kernel limit
   pthread_setname_np(pthread_self(), text.c_str());
 }
 
@@ -70,12 +70,12 @@ void ThreadRunner::State::run(Agent& agent, const Clock& clock) {
       wait(clock.now(), turn.wake_at);
     }
   }
-  beat_ns.store(0, std::memory_order_relaxed);  // nobody waits for a sign of life of the dead
+  beat_ns.store(0, std::memory_order_relaxed);  // ends the watchdog's supervision
   finished.store(true, std::memory_order_release);
 }
 
-// A notify() between the agent's last look and the kernel's sleep changes the word, so that either the
-// exchange below or the kernel's own comparison sees it: no wake-up is lost.
+// A notify() after the agent's step changes the word. Either the exchange below or the kernel's comparison
+// sees it, so no wake-up is lost.
 void ThreadRunner::State::wait(TimePoint now, TimePoint wake_at) noexcept {
   const Duration left = wake_at - std::min(now, wake_at);
   const Duration pause = std::clamp(left, wait_shortest, back_off);
@@ -92,7 +92,7 @@ ThreadRunner::ThreadRunner() : state_(std::make_unique<State>()) {}
 
 ThreadRunner::~ThreadRunner() {
   if (!state_->thread.joinable()) return;
-  RIVULET_CHECK(finished(), "a runner is destroyed while its agent works");
+  RIVULET_CHECK(finished(), "a runner must not be destroyed while its agent runs");
   state_->thread.join();
 }
 
@@ -102,8 +102,8 @@ void ThreadRunner::start(Agent& agent, const Clock& clock) {
   state_->tid.wait(0);
 }
 
-// The exchange must be unconditional: it publishes what the caller wrote before, even if the word says
-// notified already.
+// The exchange must be unconditional: it publishes the caller's earlier writes even if the word is already
+// `notified`.
 void ThreadRunner::notify() noexcept {
   if (state_->word.exchange(notified, std::memory_order_acq_rel) != sleeping) return;
   futex(state_->word, FUTEX_WAKE_PRIVATE, 1, nullptr);

@@ -11,24 +11,23 @@
 
 namespace rivulet::runtime {
 
-/// One thread for one agent: step; while work is 0, sleep until wake_at, notify(), or 1 ms .. 20 ms of
-/// back-off at most. Also the agent's Wake. Owner: the thread that calls start() and join().
+/// Runs one agent in one thread. When a step did no work, it sleeps until wake_at or notify(), at most for a
+/// back-off of 1 ms to 20 ms. Also the agent's Wake. Owner: the thread that calls start() and join().
 class ThreadRunner final : public Wake {
  public:
   ThreadRunner();
   ~ThreadRunner() override;
   ThreadRunner(const ThreadRunner&) = delete;
   ThreadRunner& operator=(const ThreadRunner&) = delete;
-  /// The thread gets the agent's name. `clock` must be the machine's.
+  /// Names the thread after the agent. `clock` must be the real clock.
   void start(Agent& agent, const Clock& clock);
   void notify() noexcept override;
   /// True once the agent has returned finished.
   [[nodiscard]] bool finished() const noexcept;
-  /// The agent is not stepped again after the step it is in; join() then returns.
+  /// Prevents further steps; join() returns after the current one.
   void stop() noexcept;
   void join();
-  /// When step() was last entered, for the watchdog; ns on `clock`'s line. 0 before the start and after the
-  /// end.
+  /// Time of the last step() call on `clock` in ns, for the watchdog. 0 before the start and after the end.
   [[nodiscard]] std::int64_t beat_ns() const noexcept;
   /// Kernel thread id, 0 before start.
   [[nodiscard]] int tid() const noexcept;

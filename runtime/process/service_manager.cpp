@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t phrase_most = 200;
 
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before there are threads
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): called before threads start
   return value == nullptr ? "" : value;
 }
 
@@ -59,7 +59,7 @@ void ServiceManager::send(const std::string& message) const {
   std::memcpy(to.sun_path, socket_.data(), socket_.size());
   if (socket_.front() == '@') to.sun_path[0] = '\0';
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
-  // A manager that does not read its socket learns nothing; the watchdog is its own.
+  // Messages to a manager that does not read are dropped; its watchdog is its own business.
   static_cast<void>(sendto(fd_, message.data(), message.size(), MSG_NOSIGNAL,
                            reinterpret_cast<const sockaddr*>(&to), size));
 }

@@ -6,15 +6,14 @@
 
 namespace rivulet::runtime {
 
-/// Notifications to a service manager, by the protocol of sd_notify(3): that this process serves, what
-/// it does, that it is alive, that it ends. Without a socket every call does nothing; who does not listen
-/// costs nothing either, for nothing here waits. Owner: the main thread.
+/// Sends sd_notify(3) messages to a service manager: ready, status, alive, stopping. Without a socket all
+/// calls do nothing. Never blocks, even if the manager does not read. Owner: the main thread.
 class ServiceManager {
  public:
-  /// `socket`: NOTIFY_SOCKET, a path, or an abstract name behind '@'; empty = nobody asks. `watchdog`: how
-  /// long it may hear nothing of alive() before it ends this process; zero = it does not watch.
+  /// `socket`: NOTIFY_SOCKET, a path, or an abstract name after '@'; empty = none. `watchdog`: the manager
+  /// ends this process after this time without a WATCHDOG message; zero = no watchdog.
   ServiceManager(std::string socket, Duration watchdog);
-  /// Of NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
+  /// Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
   static ServiceManager from_environment();
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
@@ -23,9 +22,9 @@ class ServiceManager {
   ~ServiceManager();
 
   void ready();
-  /// One line for `systemctl status`; sent when it is another than before.
+  /// Sends one line for `systemctl status` if it changed.
   void say(std::string_view phrase);
-  /// Called often; heard four times in each watchdog interval.
+  /// Cheap; call often. Sends up to four messages per watchdog interval.
   void alive(TimePoint now);
   void stopping();
 

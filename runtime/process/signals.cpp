@@ -11,8 +11,8 @@
 namespace rivulet::runtime {
 namespace {
 
-// The globals of the program. A signal handler takes no argument of ours, so the way from it to the one
-// who waits must be a place that both know; lock-free, because nothing else may be touched in a handler.
+// The program's only globals: a signal handler gets no user argument, so it reaches the waiting thread
+// through them. Lock-free, as a handler requires.
 std::atomic<StopRequest*> target{nullptr};
 std::atomic<bool> second_exits{true};
 static_assert(std::atomic<StopRequest*>::is_always_lock_free && StopRequest::is_always_lock_free &&
@@ -51,12 +51,12 @@ SignalHandlers::SignalHandlers(StopRequest& stop, Second second) {
   second_exits.store(second == Second::exits);
   install(SIGTERM, on_signal);
   install(SIGINT, on_signal);
-  if (!is_ignored(SIGHUP)) install(SIGHUP, on_signal);  // a terminal that closes; nohup wants none of it
+  if (!is_ignored(SIGHUP)) install(SIGHUP, on_signal);  // terminal hang-up; ignored under nohup
   install(SIGPIPE, SIG_IGN);
 }
 
-// Signals reach nobody any more, but no handler is the system's again: who ended well must not be reported as
-// killed, by a signal that comes while libraries are let go. SIGPIPE stays ignored.
+// Handlers stay installed but do nothing: a signal during library unload must not make a clean exit look like
+// a kill. SIGPIPE stays ignored.
 SignalHandlers::~SignalHandlers() {
   target.store(nullptr);
 }

@@ -26,7 +26,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr std::size_t threads_max = 256;
-constexpr long answer_ns = 100'000'000;  // how long one thread may take
+constexpr long answer_ns = 100'000'000;  // time limit per thread
 
 using Answer = std::atomic<std::uint32_t>;
 constexpr std::uint32_t asked = 1;
@@ -45,7 +45,7 @@ void write_text(std::string_view text) noexcept {
   }
 }
 
-// The asker sends the place for the answer along with the signal, so nothing here is global.
+// The signal carries the address of the answer, so no global is needed.
 void on_dump(int, siginfo_t* info, void*) {
   if (info->si_code != SI_QUEUE || info->si_pid != getpid()) return;
   auto& answer = *static_cast<Answer*>(info->si_value.sival_ptr);
@@ -77,7 +77,7 @@ void leave_after(Duration limit) noexcept {
   setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
-/// "--- thread 1234 train"
+/// Writes "--- thread 1234 train".
 void write_heading(int tid) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
@@ -109,11 +109,11 @@ void dump_thread(int tid, Answer& answer) noexcept {
   while (answer.load(std::memory_order_acquire) == asked) {
     const long rc = syscall(SYS_futex, &answer, FUTEX_WAIT_PRIVATE, asked, &timeout, nullptr, 0);
     if (rc != 0 && errno == ETIMEDOUT)
-      return write_text("    (no answer: it blocks signals or is in the kernel)\n");
+      return write_text("    (no answer: it blocks signals or waits in the kernel)\n");
   }
 }
 
-/// A directory entry as the kernel writes it.
+/// A directory entry as returned by getdents64.
 struct KernelEntry {
   std::uint64_t inode;
   std::int64_t offset;
@@ -122,7 +122,7 @@ struct KernelEntry {
   char name[1];
 };
 
-/// readdir() without its allocation.
+/// Lists thread ids like readdir(), without allocating.
 std::size_t list_threads(std::array<int, threads_max>& out) noexcept {
   const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   std::size_t count = 0;
@@ -145,7 +145,7 @@ std::size_t list_threads(std::array<int, threads_max>& out) noexcept {
 
 void prepare_stack_dump() {
   void* frame = nullptr;
-  backtrace(&frame, 1);  // the first call loads a library
+  backtrace(&frame, 1);  // the first call loads libgcc
   struct sigaction action{};
   action.sa_sigaction = on_dump;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
@@ -158,7 +158,7 @@ void dump_stacks_and_exit(const std::string& why, Duration limit) noexcept {
   write_text(why);
   write_text("\n");
   std::array<int, threads_max> tids{};
-  std::array<Answer, threads_max> answers{};  // each its own: a late one must not answer for another
+  std::array<Answer, threads_max> answers{};  // one per thread: a late answer must not count for another
   const std::size_t count = list_threads(tids);
   for (std::size_t i = 0; i < count; ++i) dump_thread(tids[i], answers[i]);
   leave(0);

@@ -8,7 +8,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// The whole text as a positive number, or nothing.
+/// Parses the whole text as a positive number.
 template <class T>
 bool parse_positive(const std::string& text, T& out) {
   const char* end = text.data() + text.size();

@@ -9,7 +9,7 @@
 
 namespace rivulet::runtime {
 
-/// The name behind PartitionId::topic; "#7" (no topic is called that) where the list has none.
+/// Returns the topic's name, or "#7" (not a valid topic name) if the index is out of range.
 inline std::string topic_of(const PartitionId& id, std::span<const std::string> topics) {
   return id.topic < topics.size() ? topics[id.topic] : "#" + std::to_string(id.topic);
 }
@@ -19,7 +19,7 @@ inline std::string text_of(const PartitionId& id, std::span<const std::string> t
   return topic_of(id, topics) + ":" + std::to_string(id.partition);
 }
 
-/// The partitions that are written so, ordered; names that are of no topic of these are left out.
+/// Parses such names; sorted. Omits malformed names and unknown topics.
 inline std::vector<PartitionId> partitions_of(std::span<const std::string> names,
                                               std::span<const std::string> topics) {
   std::vector<PartitionId> out;

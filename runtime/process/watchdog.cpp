@@ -27,14 +27,14 @@ struct Watchdog::State {
   std::vector<Watched> watched;
   bool stopping = false;
   // shared
-  std::atomic<TimePoint> content_at{TimePoint::min()};  ///< last look at which nobody was late
+  std::atomic<TimePoint> content_at{TimePoint::min()};  ///< last check without a stalled thread
 
   [[nodiscard]] Duration interval() const { return deadline / 4; }
   void run();
   std::optional<std::string> stalled(TimePoint now);
 };
 
-// One sentence about the first thread that is late, if there is one.
+// Describes the first stalled thread, if any.
 std::optional<std::string> Watchdog::State::stalled(TimePoint now) {
   for (const Watched& w : watched) {
     const std::int64_t beat = w.beat_ns();
@@ -48,8 +48,8 @@ std::optional<std::string> Watchdog::State::stalled(TimePoint now) {
   return std::nullopt;
 }
 
-// A look that comes far too late means that the whole process did not run (stopped, or starved): the watched
-// threads get one more interval to show signs of life, but never two in a row.
+// A late check means that the whole process was stopped or starved. Watched threads then get one more
+// interval to step, but never two in a row.
 void Watchdog::State::run() {
   pthread_setname_np(pthread_self(), "watchdog");
   const RealClock clock;

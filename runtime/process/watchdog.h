@@ -9,15 +9,15 @@
 
 namespace rivulet::runtime {
 
-/// Ends the process with ExitCode::watchdog, after writing the stacks of all its threads to stderr, when a
-/// watched thread has not stepped for `deadline`. Own thread; looks four times per deadline, so it fires
-/// within 1.25 of it. Stacks: a signal handler in every thread of /proc/self/task writes
+/// Ends the process with ExitCode::watchdog when a watched thread has not stepped for `deadline`, after
+/// writing the stacks of all threads to stderr. Its own thread checks four times per deadline, so it fires
+/// within 1.25 deadlines. A signal handler in each thread of /proc/self/task writes the stack by
 /// backtrace_symbols_fd.
 class Watchdog {
  public:
   struct Watched {
     std::string name;
-    std::function<std::int64_t()> beat_ns;  ///< monotonic ns of its last sign of life; 0 = not started yet
+    std::function<std::int64_t()> beat_ns;  ///< monotonic time of its last step; 0 = not started
   };
   explicit Watchdog(Duration deadline);
   ~Watchdog();
@@ -26,8 +26,7 @@ class Watchdog {
   void watch(Watched watched);
   void start();
   void stop();
-  /// It looks, and found every watched thread alive when it did last: for who asks from outside whether this
-  /// process lives. Any thread.
+  /// True if the watchdog runs and its last check found no stalled thread. For liveness probes. Any thread.
   [[nodiscard]] bool content() const noexcept;
 
  private:

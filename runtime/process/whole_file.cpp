@@ -18,7 +18,7 @@ Error file_trouble(const char* what, const std::string& path) {
 
 namespace {
 
-/// A full disk has room again one day, a broken one has not: a writer must be able to distinguish them.
+/// Callers distinguish a full disk, which may recover, from a failed one (EIO).
 Error write_trouble(const char* what, const std::string& path) {
   const ErrorCode code = errno == EIO ? ErrorCode::io : ErrorCode::unavailable;
   return {code, file_trouble(what, path).message};
@@ -45,7 +45,7 @@ bool write_all(const FileOperations& files, int fd, std::span<const std::byte> b
   while (!bytes.empty()) {
     const ssize_t n = files.write(fd, bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = EIO;  // no reason given
+    if (n == 0) errno = EIO;  // no reason reported
     if (n <= 0) return false;
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
@@ -56,7 +56,7 @@ bool read_all(const FileOperations& files, int fd, std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t n = files.read(fd, bytes);
     if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = EIO;  // it became shorter meanwhile
+    if (n == 0) errno = EIO;  // truncated while reading
     if (n <= 0) return false;
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
@@ -85,7 +85,7 @@ int sync_folder(const std::string& folder, const FileOperations& files) {
     if (file.fd() < 0 || files.sync(file.fd()) != 0) why = errno;
   }
   if (why == 0) return 0;
-  errno = why;  // and not what closing it left there
+  errno = why;  // restores what close() may have overwritten
   return -1;
 }
 
@@ -153,13 +153,12 @@ Status write_whole_file(const std::string& path, std::span<const std::byte> byte
 
 Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max,
                                                const FileOperations& files) {
-  const File file(files, path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
+  const File file(files, path, O_RDONLY | O_NONBLOCK);  // must not block on a pipe
   if (file.fd() < 0) return file_trouble("read", path);
   const auto size = files.size(file.fd());
   if (!size) return Error{ErrorCode::io, path + " is not a file"};
   if (*size > bytes_max) {
-    return Error{ErrorCode::io,
-                 fmt::format("{} has {} bytes, at most {} were expected", path, *size, bytes_max)};
+    return Error{ErrorCode::io, fmt::format("{} has {} bytes, maximum {}", path, *size, bytes_max)};
   }
   std::vector<std::byte> bytes(*size);
   if (!read_all(files, file.fd(), bytes)) return file_trouble("read", path);

@@ -12,43 +12,43 @@
 
 namespace rivulet::runtime {
 
-/// What keeping files asks of the system, as the calls of these names: answers, and errno where it fails. A
-/// seam for disks that are full, fail or lose what was not synced. Stateless.
+/// System calls for files, with the results and errno of the calls of the same name. Tests replace them to
+/// simulate disks that are full, fail or lose unsynced data. Stateless.
 class FileOperations {
  public:
   virtual ~FileOperations() = default;
   virtual int open(const std::string& path, int flags) const;
   virtual void close(int fd) const;
-  /// Bytes of a regular file; nullopt: it is none.
+  /// Size of a regular file; nullopt for anything else.
   virtual std::optional<std::uint64_t> size(int fd) const;
   virtual ssize_t read(int fd, std::span<std::byte> bytes) const;
   virtual ssize_t write(int fd, std::span<const std::byte> bytes) const;
   virtual int sync(int fd) const;
   virtual int rename(const std::string& from, const std::string& to) const;
   virtual int remove(const std::string& path) const;
-  /// The folder and those above it; those that are there already are no error.
+  /// Creates the folder and its parents; existing ones are not an error.
   virtual int make_folders(const std::string& path) const;
-  /// Paths of the regular files in a folder, in no order; none if it cannot be read. A pipe is not a file: it
-  /// must not hold us.
+  /// Paths of the regular files in a folder, unordered; empty if it is unreadable. Omits pipes, since reading
+  /// them may block.
   virtual std::vector<std::string> files_in(const std::string& folder) const;
 };
-/// The system itself.
+/// The real system calls.
 const FileOperations& system_files() noexcept;
 
-/// "cannot WHAT PATH: why", with the why of errno, as io.
+/// "cannot WHAT PATH: why" with errno's reason; code io.
 Error file_trouble(const char* what, const std::string& path);
 
-/// Without it renames in the folder may be lost with the power. 0, or -1 and errno.
+/// Without it, a power loss may undo renames in the folder. Returns 0, or -1 and errno.
 int sync_folder(const std::string& folder, const FileOperations& files = system_files());
 
-/// Replaces `path` as a whole or not at all: temp name in the same folder, synced, renamed, folder synced. A
-/// file that could not be written leaves no temp name behind. Only if the last of these steps fails, the new
-/// content may be there, and may be gone after a loss of power. Errors, which name the file and the system's
-/// reason: io (the disk failed: EIO), unavailable (no room, no right, no such folder).
+/// Replaces `path` atomically: writes and syncs a temporary file in the same folder, renames it, syncs the
+/// folder. Removes the temporary file on failure. If only the last sync fails, the new content may be visible
+/// but not durable. Errors name the file and the system's reason: io (the disk failed: EIO), unavailable (no
+/// space, no permission, no such folder).
 Status write_whole_file(const std::string& path, std::span<const std::byte> bytes,
                         const FileOperations& files = system_files());
 
-/// All of a regular file. Errors: io (also when it is larger than `bytes_max`; nothing is allocated then).
+/// Reads a whole regular file. Errors: io (also if larger than `bytes_max`, before any allocation).
 Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max,
                                                const FileOperations& files = system_files());
 

@@ -9,7 +9,7 @@
 namespace rivulet::runtime {
 namespace {
 
-// Field by field: a cursor has padding, and padding has no agreed value.
+// Field by field: RowCursor has padding, whose bytes differ between devices.
 void add_cursor(Hasher& hasher, const RowCursor& cursor) {
   hasher.add_value(cursor.offset);
   hasher.add_value(cursor.row);
@@ -80,8 +80,7 @@ Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {
     hasher.add_value(id.partition);
     add_progress(hasher, progress);
   }
-  // Only where there is any: states of jobs whose controllers remember nothing have the digests they always
-  // had.
+  // Adds nothing where no controller has memory, so that such states keep the digests of older versions.
   for (const auto& memory : state.controllers) hasher.add(sync::bytes_of_fields(memory));
   return hasher.finish();
 }

@@ -14,26 +14,27 @@
 
 namespace rivulet::runtime {
 
-/// The one value that is the group's, equal on every device after every round: model, clocks, and the next
-/// row of every partition of the job. Parameters and offsets move together, so they can never disagree.
+/// The group's state, equal on every device after every round: model, clocks, and the next row of every
+/// partition of the job. Parameters and offsets change together, so they always match.
 struct AgreedState {
   devices::ModelState model;
   Stamp stamp;
   std::uint64_t rows = 0;  ///< rows trained by the group
   std::map<PartitionId, PartitionProgress> partitions;
-  std::vector<sync::policy::ControllerMemory> controllers = {};  ///< what they remember, after the last step
+  std::vector<sync::policy::ControllerMemory> controllers = {};  ///< after the last step
 
-  /// Into the arrays that are there: both must have equal layouts and host-readable memory.
+  /// Copies into the existing arrays. Both states need equal layouts and host-readable memory.
   void copy_from(const AgreedState& other);
-  /// Of values, to a bit. Needs host-readable memory.
+  /// Compares values bit for bit. Needs host-readable memory.
   bool operator==(const AgreedState& other) const;
 };
 
-/// Everybody folds everybody's announced intervals, in rank order. `runs` may hold those of other partitions.
+/// Adds an announced interval to its partition's ledger. Every device folds all intervals, in rank order.
+/// Ignores `runs` of other partitions.
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs);
 
-/// Over parameters, optimizer, buffers, clocks, partitions, and what controllers remember, if anything. Not
-/// over the lineage: a state that a later view adopts is the same state.
+/// Hashes parameters, optimizer arrays, buffers, clocks, partitions and memory of controllers. Leaves out the
+/// lineage: a state keeps its digest when a later view adopts it.
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device);
 
 }  // namespace rivulet::runtime

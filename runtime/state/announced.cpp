@@ -11,7 +11,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// The runs of an interval say what it counts, and lie within it.
+/// True if the skipped ranges of an interval lie within it and add up to its drops and holes.
 bool is_explained(const RowInterval& interval, std::span<const SkippedRange> runs) {
   const auto own = [&](const SkippedRange& run) { return run.partition == interval.partition; };
   const auto passed = passed_between(interval.first, interval.next, runs | std::views::filter(own));
@@ -20,22 +20,22 @@ bool is_explained(const RowInterval& interval, std::span<const SkippedRange> run
          interval.rows_dropped;
 }
 
-/// Why an interval cannot be; null if it can. `seen`: partitions of this round so far.
+/// Why an interval is invalid; null if it is valid. `seen`: the round's partitions so far.
 const char* trouble_with(const RowInterval& rows, const AgreedState& state, std::set<PartitionId>& seen) {
   const auto known = state.partitions.find(rows.partition);
   const bool fresh = known == state.partitions.end();
-  if (rows.first.offset < 0) return "begin before the first offset";  // no image of such a state is loaded
+  if (rows.first.offset < 0) return "begin before the first offset";  // no image of it can be loaded
   if (rows.next < rows.first) return "end before they begin";
   if (!rows.adds_up()) return "do not add up to the offsets";
-  if (!fresh && rows.first < known->second.next) return "are part of the state already";
-  if (!fresh && rows.first != known->second.next) return "leave out rows before them";
+  if (!fresh && rows.first < known->second.next) return "are already part of the state";
+  if (!fresh && rows.first != known->second.next) return "skip rows before them";
   if (!seen.insert(rows.partition).second) return "are announced twice";
   if (fresh && seen.size() + state.partitions.size() > partitions_max)
     return "are of more partitions than a job may have";
   return nullptr;
 }
 
-/// Who announces what, if nothing is wrong with it for a device that owns nothing.
+/// The rank that announces each partition. `fine`: the table is valid for a device that owns no partition.
 struct Announcers {
   bool fine = false;
   std::vector<std::pair<PartitionId, std::uint32_t>> ranks;  ///< by partition
@@ -90,7 +90,7 @@ Status check_announced(const sync::Round& round, const sync::ViewSpec& view, con
                       const auto at = std::ranges::lower_bound(found->ranks, std::pair(id, std::uint32_t{0}));
                       return at == found->ranks.end() || at->first != id || at->second == view.rank;
                     });
-  // In words that are this device's own.
+  // Checks again for an error message from this device's point of view.
   return fine ? ok() : check_announced(round.table, view, *state, own, topics);
 }
 

@@ -11,18 +11,18 @@
 #include "sync/round/round.h"
 #include "sync/transport/transport.h"
 
-/// What the devices of a view announce of their rows, read from the facts of a round. Pure over the table:
-/// all devices come to the same answer.
+/// The rows that the devices of a view announce in the facts of a round. Pure functions of the table of
+/// facts: every device gets the same result.
 namespace rivulet::runtime {
 
-/// All that a rank announced, where it lies in the table: valid as long as that.
+/// The intervals and skipped ranges that one rank announced. Refers to the table, which must outlive it.
 class Announced {
  public:
   Announced(const sync::FactsTable& table, std::size_t rank)
       : first_(table.facts[rank].interval),
         more_(table.sections[rank].more_intervals),
         runs_(table.sections[rank].runs) {}
-  /// In order, without empty ones; valid as long as this object.
+  /// In order, without empty intervals. Valid as long as this object.
   [[nodiscard]] auto intervals() const {
     return std::views::iota(std::size_t{0}, 1 + more_.size()) |
            std::views::transform(
@@ -30,7 +30,7 @@ class Announced {
            std::views::filter([](const RowInterval& interval) { return !interval.empty(); });
   }
   [[nodiscard]] std::span<const SkippedRange> runs() const { return runs_; }
-  /// As a value of its own.
+  /// A copy that owns its intervals and ranges.
   [[nodiscard]] buffer::Account account() const;
 
  private:
@@ -39,19 +39,19 @@ class Announced {
   std::span<const SkippedRange> runs_;
 };
 
-/// What the others announced is believed only after this: it will move offsets of the agreed state. Each
-/// interval must begin where its partition stands, add up, be explained by the announced runs, and be of a
-/// partition that nobody else announces. `own`: of this device, ordered. `topics`: names for people. Errors:
+/// Checks the announced intervals before they move offsets of the agreed state. Each interval must begin at
+/// the next row of its partition, add up, match the announced skipped ranges, and be of a partition that no
+/// other device announces. `own`: this device's partitions, sorted. `topics`: names for messages. Errors:
 /// protocol (names the device and the partition).
 Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
-/// The same, where the part that is alike for all who hold the same state is made once.
+/// Same result. Devices that share a state compute the common part once.
 Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const StateHandle& state,
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
-/// Nobody has rows to train, but somebody has dropped some or passed over holes: the offsets may advance, or
-/// a partition of nothing else would never be committed.
+/// True if no device has rows to train, but one has dropped rows or passed holes. The offsets may advance;
+/// otherwise a partition with nothing else would never be committed.
 bool only_offsets_move(const sync::FactsTable& table);
 
 }  // namespace rivulet::runtime

@@ -9,7 +9,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Deviations from 0: what is added and taken off again costs as many times float32's 6e-8 of the output.
+/// In deviations from 0. Adding and subtracting the mean costs this times float32's 6e-8 of the output.
 constexpr double mean_most = 1000;
 
 bool fits(const devices::FeatureScaling& scaling) {
@@ -18,7 +18,7 @@ bool fits(const devices::FeatureScaling& scaling) {
   return true;
 }
 
-/// What makes a model take and give numbers as they come.
+/// The rescaling after which the model takes raw features and returns raw predictions.
 devices::Rescaling unscaled(const ExportedModel& model, const devices::NormalizedColumns& columns) {
   devices::Rescaling by{.ratio = std::vector<double>(columns.features, 1),
                         .shift = std::vector<double>(columns.features, 0),

@@ -10,27 +10,27 @@
 
 namespace rivulet::runtime {
 
-/// What becomes of the mean and the deviation that were measured in training.
+/// How the exported model handles the mean and deviation measured in training.
 enum class Normalization : std::uint8_t {
-  none,    ///< the model takes features as the decoder gives them
-  folded,  ///< the same: the first layer does the rest
-  apart,   ///< the model takes (x - mean) * factor, which its user must make
+  none,    ///< the model takes features as the decoder returns them
+  folded,  ///< same: the first layer includes the normalization
+  apart,   ///< the caller must pass (x - mean) * factor
 };
 std::string_view name_of(Normalization normalization) noexcept;
 
-/// The model of a state, as a program that knows nothing of normalization loads it.
+/// The model of a state for programs without Rivulet's normalization.
 struct ExportedModel {
   std::vector<std::byte> parameters;  ///< in the order and type of the layout
   Normalization normalization = Normalization::none;
   std::optional<devices::FeatureScaling> scaling;  ///< none: nothing was measured
-  /// What a prediction is of an output; none: the same, also where it is folded into the last layer.
+  /// Maps an output to a prediction. None: they are equal, also if the scaling is folded into the last layer.
   std::optional<devices::TargetScaling> targets;
 };
 
-/// Folds the normalization of features into the first layer (and a skip beside it), w' = w * factor and b' =
-/// b - sum(w * factor * mean), if the layout has it and if no feature lies so far from 0, in deviations, that
-/// the sum loses what it is about; that of targets into the last layer, if the layout has that. Needs
-/// host-readable memory. Cost: a copy of the parameters.
+/// Folds the normalization of features into the first layer (and a parallel skip layer): w' = w * factor and
+/// b' = b - sum(w * factor * mean). Does so only if the layout supports it and no feature's mean is so many
+/// deviations from 0 that the sum loses precision. Folds the normalization of targets into the last layer if
+/// the layout supports it. Needs host-readable memory. Cost: a copy of the parameters.
 ExportedModel exported_model(const AgreedState& state);
 
 }  // namespace rivulet::runtime

@@ -5,8 +5,8 @@
 
 namespace rivulet::runtime {
 
-/// What a file that is not the one that was meant probably is, by its first bytes (64 are enough), with the
-/// command that takes it: "a safetensors file (rivulet checkpoint export writes them)". Empty: nobody knows.
+/// The probable kind of an unexpected file by its first bytes (64 suffice), with the command that reads it:
+/// "a safetensors file (rivulet checkpoint export writes them)". Empty if unknown.
 std::string_view kind_of_file(std::span<const std::byte> begin);
 
 }  // namespace rivulet::runtime

@@ -18,7 +18,7 @@ void remember(AgreedState& state, std::span<const sync::policy::ControllerMemory
 }  // namespace
 
 std::string words_of_good(const Stamp& good) {
-  return good.step > 0 ? text_of(good) : "the model as the job began";
+  return good.step > 0 ? text_of(good) : "the initial model of the job";
 }
 
 void resume_from(AgreedState& good, const AgreedState& left, std::uint64_t view,

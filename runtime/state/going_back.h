@@ -7,25 +7,25 @@
 
 namespace rivulet::runtime {
 
-/// Names the state that a group goes back to; step 0: the model as the job began.
+/// Names the state that a group rolls back to; step 0: the initial model of the job.
 std::string words_of_good(const Stamp& good);
 
-/// Steps from the state that a group leaves to the one that it begins its next view with, where nobody has
-/// the good one any more: as a round that only moves offsets.
+/// Difference in steps between the last state of the old view and the first of the next one if no device
+/// holds the good state: the same as for a round that only moves offsets.
 inline constexpr std::uint64_t steps_kept = 1;
-/// Same, where somebody has it: ahead of all who lack it, and by no single step, which they would take for
-/// the result of what they have sent of their own.
+/// Same, if a device holds the good state. The result is newer than every other state. The difference is more
+/// than one step, which other devices would take for the result of contributions that they have sent.
 inline constexpr std::uint64_t steps_gone_back = steps_kept + 2;
 
-/// The state that a group which goes back from `left` begins its next view with: `good`, as the newest there
-/// is, so that nobody prefers what it has left. It remembers that the group has gone back, and how often.
-/// The first time the rows behind it are read again, at a smaller learning rate. When that was in vain it is
-/// the rows: the second time they are left out. Pure.
+/// Makes of `good` the first state of the next view when the group rolls back from `left`. Its stamp is the
+/// newest, so no device prefers the state it left. Its memory records the rollback and the number of
+/// attempts. The first rollback reads the rows after it again, at a smaller learning rate. If that fails, the
+/// rows are the cause: later ones skip them. Pure.
 void resume_from(AgreedState& good, const AgreedState& left, std::uint64_t view,
                  std::span<const sync::policy::ControllerMemory> remembered);
 
-/// Same, where nobody has the good state any more: the one that is left goes on, and knows that it was in
-/// vain. Pure.
+/// Same, if no device holds the good state: the group continues from `left`, and its memory records the
+/// failed attempt. Pure.
 void stay_in(AgreedState& left, std::uint64_t view,
              std::span<const sync::policy::ControllerMemory> remembered);
 

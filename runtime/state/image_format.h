@@ -13,29 +13,30 @@
 #include "runtime/state/partition_progress.h"
 #include "runtime/state/state_image.h"
 
-/// The bytes of a state's image (private to state_image.cpp and read_image.cpp).
+/// The byte format of a state image (private to state_image.cpp and read_image.cpp).
 //
-// Little-endian, nothing between the fields:
-//   head, 64 bytes: magic 8 | version u32 | sections u32 | bytes of all u64 | lineage u64 | step u64 |
-//                   digest low u64, high u64 | low half of XXH3-128 of the 56 bytes before
+// Little-endian, no padding between fields:
+//   head, 64 bytes: magic 8 | version u32 | sections u32 | total bytes u64 | lineage u64 | step u64 |
+//                   digest low u64, high u64 | low half of XXH3-128 of the 56 bytes before it
 //   section:        tag 4 | zero u32 | bytes u64 | low half of XXH3-128 of the body | body
 //     "MODL"  scalar u32 (0 f32, 1 f64) | parameters u64 | buffers u64 | rows u64 | name
 //     "OWNR"  bytes u32, name of the job | topics u32 | per topic: bytes u32, name
-//     "MEAN"  parts u32; of each: bytes u32, what it is of; texts u32, and of each: bytes u32, text
+//     "MEAN"  parts u32, per part: bytes u32, subject; texts u32, per text: bytes u32, text
 //     "PART"  per partition: topic u32, partition i32, start offset i64, row u32, next offset i64, row u32,
-//             trained u64, shared u64, holes u64, reasons u32, and per reason of which rows were dropped:
-//             DropReason u32, rows u64; runs u32, and per run: from offset i64, row u32, to offset i64,
+//             trained u64, shared u64, holes u64, reasons u32, per reason with dropped rows:
+//             DropReason u32, rows u64; runs u32, per skipped range: from offset i64, row u32, to offset i64,
 //             row u32, rows u64, fate u32
 //     "PARM"  the parameters
-//     "OPTA"  one for each array that the optimizer remembers: bytes u32, name | array
+//     "OPTA"  one per optimizer array: bytes u32, name | array
 //     "BUFS"  the buffers
-//     "AVRG"  if there is one: the average of the parameters
-//     "STAT"  f64: rows behind the average, usual norm of gradients, rows of a shorter window | columns u32,
-//     and of each the f64 rows,
-//             mean, variance, shown mean, shown deviation | classes u32, and f64 rows of each
-//     "CTRL"  if controllers remember anything, of each: bytes u32, name, numbers u32, and f64 of each
-//   SHA-256 of everything before, 32 bytes
-// Known sections come in this order; one whose tag is not known is skipped.
+//     "AVRG"  optional: the average of the parameters
+//     "STAT"  f64: rows in the average, usual norm of gradients, rows of a shorter window | columns u32,
+//             per column f64: rows, mean, variance, shown mean, shown deviation | classes u32, per class f64:
+//             rows
+//     "CTRL"  optional, per controller with memory: bytes u32, name, values u32, f64 each, devices u32,
+//             per device: bytes u32, name
+//   SHA-256 of all bytes before it, 32 bytes
+// Known sections have this order. Readers skip sections with unknown tags.
 namespace rivulet::runtime::image {
 
 static_assert(std::endian::native == std::endian::little,

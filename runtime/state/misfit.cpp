@@ -14,7 +14,7 @@ namespace {
 using Misfit = std::optional<std::string>;
 using Texts = std::vector<std::string>;
 
-constexpr std::size_t listed_max = 32;  // for people, who compare no longer lists
+constexpr std::size_t listed_max = 32;  // readers do not compare longer lists
 
 std::string listed(const Texts& all, std::size_t differs) {
   if (all.size() > listed_max)
@@ -33,9 +33,9 @@ Texts list_of(const Meaning& meaning, const std::string& what) {
 
 Misfit other_names(const StateOwner& found, const StateOwner& expected) {
   if (found.model != expected.model)
-    return fmt::format("it is of model '{}', not '{}'", printable(found.model), expected.model);
+    return fmt::format("its model is '{}', not '{}'", printable(found.model), expected.model);
   if (!expected.job.empty() && found.job != expected.job)
-    return fmt::format("it is of job '{}', this is job '{}'", printable(found.job), expected.job);
+    return fmt::format("its job is '{}', not '{}'", printable(found.job), expected.job);
   if (expected.topics.empty()) return std::nullopt;
   for (std::size_t i = 0; i < found.topics.size(); ++i)
     if (i >= expected.topics.size() || found.topics[i] != expected.topics[i])
@@ -44,7 +44,7 @@ Misfit other_names(const StateOwner& found, const StateOwner& expected) {
   return std::nullopt;
 }
 
-/// Every part that differs: who mends one of them only would learn of the next at the next start.
+/// Lists every part that differs, so that one restart is enough to fix them all.
 Misfit other_meaning(const Meaning& found, const Meaning& expected) {
   if (expected.empty() || found == expected) return std::nullopt;
   Texts differences;
@@ -61,10 +61,10 @@ Misfit other_meaning(const Meaning& found, const Meaning& expected) {
   for (const auto& part : found)
     if (std::ranges::find(expected, part.what, &MeaningPart::what) == expected.end()) compare(part.what);
   if (differences.empty()) return std::nullopt;
-  return fmt::format("its numbers mean something else: {}", fmt::join(differences, "; "));
+  return fmt::format("its values have another meaning: {}", fmt::join(differences, "; "));
 }
 
-/// Two keys add buffers. How many they would be of this model tells which of them was another.
+/// Two configuration keys add buffers. The difference in the number of buffers shows which key differs.
 Misfit other_keys(std::uint64_t found, const devices::ModelLayout& layout) {
   if (layout.parameter_slots.empty()) return std::nullopt;
   const std::uint64_t here = layout.buffers;
@@ -97,7 +97,7 @@ Misfit other_shape(const ImageFacts& found, const devices::ModelLayout& layout) 
   std::vector<std::string> arrays;
   for (const devices::OptimizerArray& array : layout.optimizer_arrays) arrays.push_back(array.name);
   if (found.optimizer_arrays == arrays) return std::nullopt;
-  return fmt::format("its optimizer remembers [{}], this one [{}]", fmt::join(found.optimizer_arrays, ", "),
+  return fmt::format("its optimizer arrays are [{}], here [{}]", fmt::join(found.optimizer_arrays, ", "),
                      fmt::join(arrays, ", "));
 }
 

@@ -9,7 +9,7 @@
 
 namespace rivulet::runtime {
 
-/// What an image names itself to be of.
+/// What an image contains, as described in the image itself.
 struct ImageFacts {
   StateOwner owner;
   Scalar scalar = Scalar::f32;
@@ -18,9 +18,9 @@ struct ImageFacts {
   std::vector<std::string> optimizer_arrays;
 };
 
-/// Why a whole image is not one of this device: another job or model, topics whose numbers mean others,
-/// numbers that mean something else, another shape or optimizer. Names what the image has and what is here,
-/// the most telling first; nullopt: it is this device's. Pure.
+/// Why a complete image does not fit this device: another job or model, other topics under the same numbers,
+/// values with another meaning, another shape or optimizer. States the image's value and the local one, the
+/// most informative difference first. nullopt: it fits. Pure.
 std::optional<std::string> misfit_of(const ImageFacts& found, const Expected& expected);
 
 }  // namespace rivulet::runtime

@@ -11,17 +11,17 @@
 
 namespace rivulet::runtime {
 
-inline constexpr std::size_t passed_runs_max = 256;  ///< of one partition in a state
+inline constexpr std::size_t passed_runs_max = 256;  ///< per partition in a state
 inline constexpr std::size_t partitions_max =
-    16'384;  ///< of a job: what is folded must fit an image of the state
+    16'384;  ///< per job: everything that is folded must fit into a state image
 
-/// What runs say was not trained.
+/// Rows and offsets that skipped ranges exclude from training.
 struct Passed {
   DropCounts dropped{};
   std::uint64_t holes = 0;
 };
-/// Of runs that are all of one partition; nothing if one of them does not lie between `from` and `to` or has
-/// a fate that nobody knows, or if they are more than can be counted.
+/// Sums up skipped ranges of one partition. Returns nullopt if a range lies outside `from` to `to`, has an
+/// unknown fate, or if the sum overflows.
 template <std::ranges::input_range Runs>
 std::optional<Passed> passed_between(const RowCursor& from, const RowCursor& to, Runs&& runs) {
   Passed passed;
@@ -36,22 +36,22 @@ std::optional<Passed> passed_between(const RowCursor& from, const RowCursor& to,
   return passed;
 }
 
-/// The group's ledger of one partition: what became of everything between `start` and `next`, exactly,
+/// The group's ledger of one partition: accounts for everything between `start` and `next`,
 ///   next.offset - start.offset = trained + dropped - shared + holes.
 struct PartitionProgress {
-  RowCursor start;  ///< where the group began to read it
+  RowCursor start;  ///< where the group began to read
   RowCursor next;
   std::uint64_t trained = 0;
   std::uint64_t shared = 0;        ///< rows that are not the last of their record
-  std::uint64_t holes = 0;         ///< offsets that hold no row
+  std::uint64_t holes = 0;         ///< offsets without a row
   DropCounts dropped{};            ///< rows, by reason
-  std::vector<SkippedRange> runs;  ///< where the dropped rows and the holes are; all else was trained
+  std::vector<SkippedRange> runs;  ///< ranges of dropped rows and holes; everything else was trained
 
   bool operator==(const PartitionProgress&) const = default;
   [[nodiscard]] std::uint64_t all_dropped() const noexcept {
     return std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
   }
-  /// The runs lie between start and next and count what the counters count.
+  /// True if the ranges lie between start and next and add up to the counters.
   [[nodiscard]] bool is_explained() const {
     const auto passed = passed_between(start, next, runs);
     return passed && passed->dropped == dropped && passed->holes == holes;

@@ -1,4 +1,4 @@
-// The way back from bytes, which anybody may have written, to a state.
+// Decodes a state from untrusted bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace image;
 
-/// Hands out parts; after the first one that is not there, nothing more.
+/// Reads fields in sequence. Returns nothing more after the first missing one.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> in) : left_(in) {}
@@ -54,7 +54,7 @@ class Reader {
   bool good_ = true;
 };
 
-/// The sentence about what is wrong, if anything is.
+/// An error message, or nullopt if the image is valid.
 using ValidationError = std::optional<std::string>;
 
 constexpr std::array<std::string_view, 10> known{"MODL", "OWNR", "MEAN", "PART", "PARM",
@@ -65,12 +65,12 @@ struct Section {
   std::span<const std::byte> body;
 };
 
-/// What an image is made of: its head, and the sections behind it.
+/// The frame of an image: its head and sections.
 struct Frame {
   std::uint32_t count = 0;
   StateHead head;
   std::vector<Section> sections;
-  /// Known sections are there once, which check_order() sees to.
+  /// The body of a known section. check_order() has ensured that it occurs only once.
   [[nodiscard]] std::optional<std::span<const std::byte>> body_of(std::string_view tag) const {
     const auto found = std::ranges::find(sections, tag, &Section::tag);
     return found == sections.end() ? std::nullopt : std::optional(found->body);
@@ -83,7 +83,7 @@ ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length
     const auto kind = kind_of_file(bytes.first(std::min(bytes.size(), state_head_bytes)));
     return kind.empty()
                ? "it is not a state of Rivulet"
-               : fmt::format("it is {}, no state of Rivulet (final.state, checkpoints/*.ckpt)", kind);
+               : fmt::format("it is {}, not a state of Rivulet (final.state, checkpoints/*.ckpt)", kind);
   }
   if (bytes.size() < state_head_bytes) return "it is too short";
   Reader r(bytes.subspan(magic.size()));
@@ -101,7 +101,7 @@ ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length
   if (frame.count > sections_max)
     return fmt::format("it has {} sections, more than {}", frame.count, sections_max);
   if (head.bytes != length || length < state_head_bytes + hash_bytes)
-    return fmt::format("it has {} bytes, its head says {}", length, head.bytes);
+    return fmt::format("it has {} bytes, its head states {}", length, head.bytes);
   return std::nullopt;
 }
 
@@ -117,17 +117,17 @@ ValidationError read_sections(std::span<const std::byte> bytes, Frame& frame) {
     if (rivulet::digest_of(body).low != checksum) return fmt::format("section {} is damaged", i + 1);
     frame.sections.push_back({tag, body});
   }
-  if (r.left() > 0) return "there is something behind its last section";
+  if (r.left() > 0) return "bytes follow its last section";
   return std::nullopt;
 }
 
-/// What is known comes in order and once each, but for the optimizer's arrays.
+/// Known sections must be in order and occur once, except for the optimizer's arrays.
 ValidationError check_order(const Frame& frame) {
   std::size_t next = 0;
   for (const Section& section : frame.sections) {
     const auto at = static_cast<std::size_t>(std::ranges::find(known, section.tag) - known.begin());
     if (at == known.size()) continue;
-    if (at < next) return "its sections are not in order, or one is in it twice";
+    if (at < next) return "its sections are out of order or repeated";
     next = section.tag == "OPTA" ? at : at + 1;
   }
   return std::nullopt;
@@ -158,14 +158,14 @@ std::vector<std::string> names_in(Reader& r) {
   return names;
 }
 
-/// Offsets count within topics, and those have numbers: the same number must mean the same topic.
+/// Partitions refer to topics by index: the same index must mean the same topic.
 ValidationError read_owner(std::span<const std::byte> body, StateOwner& owner) {
   Reader r(body);
   owner.job = name_in(r);
   owner.topics = names_in(r);
   return r.good() && r.left() == 0 && body.size() <= owner_bytes_max
              ? ValidationError()
-             : "its names of job and topics are no such thing";
+             : "its names of job and topics cannot be read";
 }
 
 ValidationError read_meaning(std::span<const std::byte> body, Meaning& meaning) {
@@ -177,7 +177,7 @@ ValidationError read_meaning(std::span<const std::byte> body, Meaning& meaning) 
   }
   return r.good() && r.left() == 0 && body.size() <= meaning_bytes_max
              ? ValidationError()
-             : "what its numbers mean cannot be read";
+             : "the meaning of its values cannot be read";
 }
 
 SkippedRange read_run(Reader& r, const PartitionId& id) {
@@ -189,7 +189,7 @@ SkippedRange read_run(Reader& r, const PartitionId& id) {
   return run;
 }
 
-/// A reason that this build does not know is of a newer one, whose ledger it cannot keep.
+/// Rejects unknown drop reasons: they come from a newer build, whose ledger this one cannot keep.
 void read_dropped(Reader& r, DropCounts& dropped) {
   const auto reasons = r.number<std::uint32_t>();
   std::uint32_t least = 0;
@@ -217,7 +217,7 @@ PartitionProgress read_progress(Reader& r, const PartitionId& id) {
 }
 
 ValidationError read_partitions(std::span<const std::byte> body, AgreedState& state) {
-  if (body.size() > partitions_bytes_max) return "its partitions are no such thing";
+  if (body.size() > partitions_bytes_max) return "its list of partitions is too long";
   Reader r(body);
   while (r.left() > 0) {
     PartitionId id;
@@ -228,13 +228,13 @@ ValidationError read_partitions(std::span<const std::byte> body, AgreedState& st
     if (p.next < p.start || p.start.offset < 0) return "a partition in it ends before it begins";
     if (!p.adds_up() || !p.is_explained()) return "the ledger of a partition in it does not add up";
     if (!state.partitions.empty() && !(state.partitions.rbegin()->first < id))
-      return "its partitions are not in order, or one is in it twice";
+      return "its partitions are out of order or repeated";
     state.partitions.emplace(id, p);
   }
   return std::nullopt;
 }
 
-/// Of an image that has none: nothing is remembered.
+/// An image without this section: the controllers have no memory.
 ValidationError read_controllers(std::span<const std::byte> body, AgreedState& state) {
   Reader r(body);
   while (r.left() > 0 && r.good()) {
@@ -246,7 +246,7 @@ ValidationError read_controllers(std::span<const std::byte> body, AgreedState& s
     state.controllers.push_back(std::move(memory));
   }
   return r.good() && body.size() <= controllers_bytes_max ? ValidationError()
-                                                          : "what controllers remember in it cannot be read";
+                                                          : "its memory of controllers cannot be read";
 }
 
 template <class T>
@@ -256,7 +256,7 @@ void read_list(Reader& r, std::vector<T>& list) {
   if (r.good() && !list.empty()) std::memcpy(list.data(), bytes.data(), bytes.size());
 }
 
-/// As many columns and classes as the model's layout has, of numbers that can be worked with.
+/// Requires the layout's numbers of columns and classes, with valid values.
 ValidationError read_statistics(std::span<const std::byte> body, devices::Statistics& known) {
   Reader r(body);
   known.averaged_rows = r.number<double>();
@@ -264,8 +264,8 @@ ValidationError read_statistics(std::span<const std::byte> body, devices::Statis
   known.hurried_rows = r.number<double>();
   read_list(r, known.columns);
   read_list(r, known.class_rows);
-  if (!r.good() || r.left() > 0) return "what it knows of rows is of another model, or cut off";
-  return devices::is_sound(known) ? ValidationError() : "a number that it knows of rows is none";
+  if (!r.good() || r.left() > 0) return "its row statistics are of another model, or cut off";
+  return devices::is_sound(known) ? ValidationError() : "its row statistics contain an invalid value";
 }
 
 Status fill(const GradientView& own, std::span<const std::byte> from, devices::Device& device) {
@@ -281,7 +281,7 @@ Error bad(const std::string& complaint) {
   return {ErrorCode::bad_record, complaint};
 }
 
-/// Of an image without one, where the model has one: it begins with what comes.
+/// If the model has an average but the image has none, the average begins with the next rows.
 Status fill_average(const Frame& frame, devices::ModelState& model, devices::Device& device) {
   const auto average = frame.body_of("AVRG");
   const bool has_one = model.layout().average_rows > 0;
@@ -305,7 +305,7 @@ ValidationError read_frame(std::span<const std::byte> bytes, Frame& frame, Sha25
   return std::nullopt;
 }
 
-/// What the optimizer remembers, by name.
+/// An optimizer array, by name.
 struct NamedArray {
   std::string name;
   std::span<const std::byte> numbers;
@@ -322,13 +322,13 @@ std::vector<NamedArray> optimizer_arrays(const Frame& frame) {
   return all;
 }
 
-/// The bytes of each array of the state, in its order; or why they cannot be its own. `facts`: names of those
-/// of the optimizer.
+/// Finds the bytes of each array of the state, in the state's order, and checks their lengths. Writes the
+/// names of the optimizer's arrays to `facts`.
 ValidationError find_arrays(const Frame& frame, ImageFacts& facts,
                             std::vector<std::span<const std::byte>>& arrays) {
   const auto parameters = frame.body_of("PARM");
   const auto buffers = frame.body_of("BUFS");
-  if (!parameters || !buffers) return "it does not have its parameters and buffers once each";
+  if (!parameters || !buffers) return "its parameters or buffers are missing";
   arrays = {*parameters};
   for (const NamedArray& array : optimizer_arrays(frame)) {
     facts.optimizer_arrays.push_back(array.name);
@@ -354,7 +354,8 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   const auto owner = frame.body_of("OWNR");
   const auto meaning = frame.body_of("MEAN");
   const auto partitions = frame.body_of("PART");
-  if (!about || !owner || !meaning || !partitions) return bad("it does not name once each what it is of");
+  if (!about || !owner || !meaning || !partitions)
+    return bad("its model, owner, meaning or partitions are missing");
   ImageFacts facts;
   std::uint64_t rows = 0;
   if (const ValidationError c = read_model(*about, facts, rows)) return bad(*c);
@@ -370,7 +371,7 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   if (const auto controllers = frame.body_of("CTRL"))
     if (const ValidationError c = read_controllers(*controllers, out.state)) return bad(*c);
   const auto statistics = frame.body_of("STAT");
-  if (!statistics) return bad("it does not say what it knows of rows");
+  if (!statistics) return bad("its row statistics are missing");
   if (const ValidationError c = read_statistics(*statistics, out.state.model.statistics())) return bad(*c);
   const auto own = out.state.model.arrays();
   for (std::size_t i = 0; i < own.size(); ++i)
@@ -378,7 +379,7 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   if (Status filled = fill_average(frame, out.state.model, expected.device); !filled) return filled.error();
   out.skipped = static_cast<std::size_t>(std::ranges::count_if(
       frame.sections, [](const Section& s) { return std::ranges::count(known, s.tag) == 0; }));
-  // What this configuration has no place for, as if nobody knew it.
+  // Counts a section that this configuration does not use as unknown.
   if (expected.layout.average_rows == 0 && frame.body_of("AVRG")) ++out.skipped;
   return out;
 }
@@ -387,8 +388,8 @@ Status check_digest(const DecodedState& decoded, devices::Device& device) {
   const auto digest = digest_of(decoded.state, device);
   if (!digest) return digest.error();
   if (digest.value() == decoded.digest) return ok();
-  return bad(fmt::format("its numbers are not those that its digest is of: it says {}, they have {}",
-                         decoded.digest.hex(), digest.value().hex()));
+  return bad(fmt::format("its values do not match its digest: stated {}, computed {}", decoded.digest.hex(),
+                         digest.value().hex()));
 }
 
 Result<StateHead> decode_state_head(std::span<const std::byte> bytes, std::uint64_t length) {

@@ -11,8 +11,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Infinities and NaNs have all bits of the exponent. Looks at every number: faster than stopping at the
-/// first.
+/// Infinities and NaNs have all exponent bits set. Checks every value: faster than stopping at a match.
 RIVULET_VECTOR_CODE bool finite(const float* values, std::size_t count) {
   constexpr std::uint32_t exponent = 0x7f800000;
   std::uint32_t found = 0;

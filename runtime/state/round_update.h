@@ -4,25 +4,25 @@
 #include "sync/message/facts.h"
 #include "sync/residual/residual.h"
 
-/// What an agreed round makes of the agreed state, the same on every device and in a replay. Pure.
+/// How a round changes the agreed state, the same on every device and in a replay. Pure.
 namespace rivulet::runtime {
 
-/// Of a host view: no NaN, no infinity. An agreed sum that has one is never applied.
+/// True if no value is NaN or infinite; takes a host view. Sums that fail this check are never applied.
 bool all_finite(const GradientView& numbers);
 
-/// What a device brings to a sum is no larger: squares, and sums of all devices' numbers, stay far from
-/// infinity in float32, whatever an optimizer or a collective makes of them.
+/// Maximum magnitude of a device's values in a sum. Squares and sums over all devices stay far from infinity
+/// in float32 for every optimizer and collective.
 inline constexpr double sum_part_max = 0x1p48;
-/// Of numbers that are averaged, not stepped with (buffers): finite, and no average of them is anything else.
+/// True if values that are only averaged (buffers), and every average of them, are finite.
 bool fits_in_average(const GradientView& numbers);
 
-/// One more step of view `view`: the clocks advance, and everybody folds everybody's intervals in rank order,
-/// so that the offsets move with the parameters or not at all. `trained`: false if the sum was not finite,
-/// whose rows are then dropped ones.
+/// Makes one more step of view `view`: advances the clocks and folds the intervals of all devices in rank
+/// order, so that offsets move only together with the parameters. `trained`: false if the sum was not finite;
+/// then the rows count as dropped.
 void fold_round(AgreedState& state, const sync::FactsTable& table, std::uint64_t view, bool trained);
 
-/// What was not sent yet follows the parameters that it will be added to, from where a model saw the columns
-/// `before` to where it sees those of `now`.
+/// Rescales the residual like the parameters it will be added to: from normalization `before` to that of
+/// `now`.
 void follow_columns(sync::Residual& residual, std::span<const devices::Column> before,
                     const devices::ModelState& now);
 

@@ -14,9 +14,9 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 
 using SafeHeader = nlohmann::ordered_json;
 
-constexpr std::size_t header_multiple = 8;  // so that numbers of any type lie on their own size
+constexpr std::size_t header_multiple = 8;  // aligns elements of every type
 
-/// Adds the tensors of one flat array; returns where the next one's bytes begin.
+/// Adds the tensors of one flat array. Returns the offset after them.
 std::size_t add_tensors(SafeHeader& header, const std::vector<devices::TensorSlot>& slots, Scalar scalar,
                         std::size_t begin) {
   for (const auto& slot : slots) {
@@ -29,7 +29,7 @@ std::size_t add_tensors(SafeHeader& header, const std::vector<devices::TensorSlo
   return begin;
 }
 
-/// Whole numbers of eight bytes. They come first, so that they lie on multiples of it.
+/// Adds 8-byte integers. They come first and so are aligned.
 std::size_t add_counts(SafeHeader& header, const std::vector<std::string>& names) {
   std::size_t begin = 0;
   for (const std::string& name : names) {
@@ -41,7 +41,7 @@ std::size_t add_counts(SafeHeader& header, const std::vector<std::string>& names
   return begin;
 }
 
-/// Copies to the front of `rest` and takes it off.
+/// Copies `bytes` to the front of `rest` and advances it.
 void put(std::span<std::byte>& rest, std::span<const std::byte> bytes) {
   std::ranges::copy(bytes, rest.begin());
   rest = rest.subspan(bytes.size());
@@ -62,7 +62,7 @@ SafeHeader metadata_of(const ExportNotes& notes, const AgreedState& state, const
   return all;
 }
 
-/// Texts, as all of a file's metadata: a reader takes them for JSON.
+/// As text, like all metadata of a file; readers parse it as JSON.
 void add_normalization(SafeHeader& metadata, const ExportedModel& model) {
   metadata["normalization"] = name_of(model.normalization);
   if (model.scaling) {
@@ -74,8 +74,7 @@ void add_normalization(SafeHeader& metadata, const ExportedModel& model) {
   metadata["prediction.deviation"] = SafeHeader(model.targets->deviation).dump();
 }
 
-/// Makes room for a header and `data` bytes behind it, writes the header, and returns the place of the
-/// others.
+/// Allocates the header and `data` bytes after it, writes the header, and returns the part after it.
 std::span<std::byte> begin_file(const SafeHeader& header, std::size_t data, std::vector<std::byte>& out) {
   std::string text = header.dump();
   text.resize((text.size() + header_multiple - 1) / header_multiple * header_multiple, ' ');

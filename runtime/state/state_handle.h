@@ -8,10 +8,10 @@
 
 namespace rivulet::runtime {
 
-/// The agreed state as one device holds it. Alone in its process it changes in place. Where devices share
-/// memory, those that hold the same state hold one object: what follows from it is made by the one that comes
-/// first, as another object, and the others take that. Who is killed in between keeps the older one. Owner:
-/// the train thread.
+/// The agreed state as one device holds it. The only device of a process changes it in place. Where devices
+/// share memory, all that have the same state share one object. The first device that needs the next state
+/// makes a new object, and the others take that. A device killed in between keeps the old one. Owner: the
+/// train thread.
 class StateHandle {
  public:
   explicit StateHandle(AgreedState first) : state_(std::make_shared<AgreedState>(std::move(first))) {}
@@ -20,22 +20,22 @@ class StateHandle {
   [[nodiscard]] const AgreedState* operator->() const noexcept { return state_.get(); }
   [[nodiscard]] bool is_shared() const noexcept { return state_.use_count() > 1; }
   void replace(AgreedState state) { state_ = std::make_shared<AgreedState>(std::move(state)); }
-  /// For a change that is this device's own: a copy if others hold it, too. Errors: unavailable (memory).
+  /// For a change by this device alone; copies the state if others share it. Errors: unavailable (memory).
   Result<AgreedState*> own(devices::Device& device);
-  /// From now on this is the object that others hold who joined the same work. It must equal theirs.
+  /// Shares the object of the other devices that joined the same work. Its value must equal theirs.
   void join(SharedWork& work);
 
-  /// digest_of(), made from memory; where the state is shared once for each `work`.
+  /// digest_of() of the state; computed once for each `work` where the state is shared.
   Result<Digest> digest(SharedWork& work, devices::Device& device) const;
 
-  /// A T that follows from the state, as shared_ptr: `work` hangs on what else it follows from.
+  /// A T derived from the state, as shared_ptr. `work` must depend on everything else that T depends on.
   template <class T, class Make>
   std::shared_ptr<const T> derive(SharedWork& work, const Make& make) const {
     if (!is_shared()) return make();
     return work.once<T>(state_, make);
   }
-  /// The next state: Result<T> of change(AgreedState&), a pure function of the state and of what `work` hangs
-  /// on. After an error it may be half changed. T needs ==.
+  /// Replaces the state by the next one: Result<T> of change(AgreedState&), a pure function of the state and
+  /// of what `work` depends on. The state may be half changed after an error. T needs ==.
   template <class T, class Change>
   Result<T> advance(SharedWork& work, devices::Device& device, const Change& change) {
     if (!is_shared()) return change(*state_);
@@ -48,7 +48,7 @@ class StateHandle {
  private:
   template <class T>
   struct Advanced {
-    std::shared_ptr<AgreedState> state;  ///< changed by nobody from here on
+    std::shared_ptr<AgreedState> state;  ///< immutable from here on
     Result<T> outcome;
     bool operator==(const Advanced& other) const {
       if (!outcome || !other.outcome) return bool(outcome) == bool(other.outcome);

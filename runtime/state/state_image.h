@@ -16,8 +16,8 @@ namespace rivulet::runtime {
 inline constexpr std::uint32_t state_image_version = 8;
 inline constexpr std::size_t state_head_bytes = 64;
 
-/// What the numbers of a state mean, which equal shapes do not tell: "features" are temp, rms; "classes" are
-/// ok, fault. Made by meaning_of() in an order that follows from the configuration alone.
+/// The meaning of a state's values, which shapes do not show: "features" are temp, rms; "classes" are ok,
+/// fault. Made by meaning_of() in an order that depends only on the configuration.
 struct MeaningPart {
   std::string what;
   std::vector<std::string> list;
@@ -25,26 +25,25 @@ struct MeaningPart {
 };
 using Meaning = std::vector<MeaningPart>;
 
-/// What a state is of, besides its shapes: parameters of another job mean nothing here, and offsets of other
-/// topics still less.
+/// What a state belongs to, apart from its shapes. Parameters and offsets are valid for one job and its
+/// topics.
 struct StateOwner {
-  std::string model;  ///< its name
+  std::string model;  ///< name of the model
   std::string job;
-  std::vector<std::string> topics;  ///< PartitionId::topic is an index of these
+  std::vector<std::string> topics;  ///< PartitionId::topic is an index into these
   Meaning meaning = {};
 };
 
-/// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,
-/// digest, checksum), sections with tag, length and checksum each, of which unknown ones are skipped, SHA-256
-/// over all of it. The layout is a table in image_format.h. `digest` is the state's own.
+/// Encodes an agreed state for disk and transfer: a 64-byte head (version, sections, length, stamp, digest,
+/// checksum), sections with tag, length and checksum each, and the SHA-256 of all of it. Readers skip unknown
+/// sections. image_format.h has the layout. `digest`: of `state`.
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest);
 
-/// The SHA-256 at the end of an image that encode_state() made; it is of all the bytes before it.
+/// The SHA-256 at the end of an image made by encode_state(); covers all bytes before it.
 Sha256 hash_in(std::span<const std::byte> image);
 
-/// What decode_state() expects: shapes come from the local model, never from the bytes. An owner without a
-/// job, without topics or without a meaning takes those of any; topics may have been added behind those of
-/// the state.
+/// What decode_state() expects. Shapes come from the local model, never from the bytes. An owner without job,
+/// topics or meaning accepts any. New topics may follow those of the state.
 struct Expected {
   const StateOwner& owner;
   const devices::ModelLayout& layout;
@@ -52,22 +51,21 @@ struct Expected {
 };
 struct DecodedState {
   AgreedState state;
-  Digest digest;            ///< as written; digest_of(state) is the proof
+  Digest digest;            ///< as written; check_digest() verifies it
   Sha256 hash{};            ///< hash_in() the image
-  std::size_t skipped = 0;  ///< sections that only a newer build knows
+  std::size_t skipped = 0;  ///< sections that only a newer build can read
 };
-/// Takes nothing on trust: lengths are checked before anything is allocated, checksums before anything is
-/// used. Errors: invalid_config (a whole image, of another model, job, topics or meaning: has both), else
-/// bad_record (names what is wrong).
+/// Decodes untrusted bytes: checks lengths before allocating and checksums before using anything. Errors:
+/// invalid_config (a complete image of another model, job, topics or meaning: states both), else bad_record
+/// (names the defect).
 Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected);
-/// Its numbers have the digest that it claims: what a file claims is not evidence. Errors: bad_record
-/// (has both), those of the device.
+/// Checks that the state has the digest stated in its head. Errors: bad_record (states both), the device's.
 Status check_digest(const DecodedState& decoded, devices::Device& device);
 
-/// No image of this model is longer. Pure.
+/// The maximum length of an image of this model. Pure.
 std::size_t state_image_max(const devices::ModelLayout& layout);
 
-/// What is in the head, for lists of files: `bytes` may end with it, `length` is how many there are.
+/// The head of an image, for lists of files. `bytes` may end after the head; `length`: of the whole image.
 /// Errors: bad_record.
 struct StateHead {
   Stamp stamp;

@@ -7,7 +7,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration look_every = std::chrono::seconds(1);
-// A sensor may miss a look or two, and a counter that ends and begins again costs its rate a moment.
+// A sensor may miss a reading or two, and recreating a counter breaks its rate briefly.
 constexpr Duration counter_silent = std::chrono::seconds(5);
 
 }  // namespace
@@ -60,7 +60,7 @@ void BoardWatch::show(const Label& label, const std::string& value, double numbe
   at->second.second->set(number);
 }
 
-/// The counter of what the machine reports, made at its first value.
+/// Finds the counter of a reported value; creates it at the first value.
 BoardWatch::Counted& BoardWatch::heard(const Label& label, const std::string& value, double so_far,
                                        TimePoint now) {
   const Series series{std::string(label.metric), value};
@@ -73,7 +73,7 @@ BoardWatch::Counted& BoardWatch::heard(const Label& label, const std::string& va
   return at->second;
 }
 
-/// Watts times the time since the last look, or what the machine has counted since then.
+/// Adds watts × time since the last reading, or the growth of the machine's own energy counter.
 void BoardWatch::show_power(const devices::RailPower& rail, double seconds, TimePoint now) {
   Counted& energy = heard({"energy_joules_total", "rail"}, rail.rail, rail.joules.value_or(0), now);
   if (rail.watts && *rail.watts > 0) energy.counter->add(*rail.watts * seconds);
@@ -93,7 +93,7 @@ void BoardWatch::show_throttle(const devices::ThrottleCount& throttle, TimePoint
   events.so_far = throttle.events;
 }
 
-/// A counter that stands still reads as 0 W or as no throttling, which nobody has measured.
+/// A frozen counter would read as 0 W or as no throttling, which was never measured.
 void BoardWatch::forget_silent_counters(TimePoint now) {
   std::erase_if(counted_, [&](const auto& one) {
     const auto& [series, counted] = one;

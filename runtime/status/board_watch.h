@@ -13,10 +13,10 @@
 
 namespace rivulet::runtime {
 
-/// Measures the machine once a second and reports it as metrics: heat, energy, load, frequency, memory, how
-/// often it was throttled. A sensor that is not there has no series, and one that stops answering loses its
-/// own, a counter after a few looks. Runs on a thread of its own, which nobody waits for: a sensor may take
-/// as long as its chip likes.
+/// Reads the machine's sensors once a second into metrics: temperature, energy, load, frequency, memory,
+/// throttling. A missing sensor has no series. A gauge whose sensor stops answering is removed at once, a
+/// counter after a few readings. Runs on its own thread, because a sensor read may block; no other thread
+/// waits for it.
 class BoardWatch final : public Agent {
  public:
   struct Parts {
@@ -29,16 +29,16 @@ class BoardWatch final : public Agent {
   Turn step() override;
 
  private:
-  using Series = std::pair<std::string, std::string>;  ///< metric, value of its label
+  using Series = std::pair<std::string, std::string>;  ///< metric, label value
   struct Label {
     std::string_view metric;
-    std::string_view name;  ///< empty: it has none
+    std::string_view name;  ///< empty: no label
   };
   struct Counted {
     Label label;
     Counter* counter;
-    double so_far;       ///< at the last look, where the machine counts itself
-    TimePoint heard_at;  ///< when it reported something last
+    double so_far;       ///< at the last reading, if the machine keeps its own counter
+    TimePoint heard_at;  ///< time of the last report
   };
   void show(const Label& label, const std::string& value, double number);
   void show_throttle(const devices::ThrottleCount& throttle, TimePoint now);
@@ -52,7 +52,7 @@ class BoardWatch final : public Agent {
   Counter& power_errors_;
   Counter& gpu_errors_;
   std::map<Series, std::pair<Label, Gauge*>> shown_;
-  std::set<Series> seen_;  ///< by this step
+  std::set<Series> seen_;  ///< in this step
   std::map<Series, Counted> counted_;
   std::optional<TimePoint> looked_at_;
   TimePoint next_{};

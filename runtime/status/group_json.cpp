@@ -9,7 +9,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // an id may hold any bytes
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // an id may contain any bytes
 }
 
 Json part_json(const DevicePart& d) {
@@ -38,7 +38,7 @@ Json json_of(const RoundExplanation& s) {
           {"said", s.sentences}};
 }
 
-/// Rounds are neighbours only if their numbers are: one may have been left out.
+/// Adjacent records may not be adjacent rounds: one may have been left out.
 const RoundRecord* neighbour(const std::vector<RoundRecord>& rounds, std::size_t at, int step) {
   const auto index = static_cast<std::ptrdiff_t>(at) + step;
   if (index < 0 || index >= static_cast<std::ptrdiff_t>(rounds.size())) return nullptr;
@@ -67,7 +67,7 @@ std::string group_json(const RecentRounds::Shown& shown) {
     const std::size_t at = rounds.size() - 1 - back;
     const RoundRecord* after = neighbour(rounds, at, 1);
     const RoundExplanation story = story_of(*shown.view, neighbour(rounds, at, -1), rounds[at], after);
-    const bool oldest = at == 0;  // and no round has a known successor: without what agreeing took
+    const bool oldest = at == 0;  // no round has a known successor: omit the synchronization time
     if (out["story"].is_null() && (after != nullptr || oldest)) out["story"] = json_of(story);
     out["rounds"].push_back({{"round", story.round},
                              {"step", story.step},

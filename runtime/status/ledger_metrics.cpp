@@ -26,7 +26,7 @@ struct LedgerMetrics::Gauges {
         holes(rows(sink, topic, partition, "hole")) {
     for (std::size_t reason = 0; reason < drop_reasons; ++reason)
       dropped.at(reason) = &rows(sink, topic, partition, fate_name(reason));
-    start.set(std::numeric_limits<double>::quiet_NaN());  // until the group has agreed on it
+    start.set(std::numeric_limits<double>::quiet_NaN());  // until the group has synchronized it
     next.set(std::numeric_limits<double>::quiet_NaN());
   }
   static Gauge& rows(MetricsSink& sink, const std::string& topic, const std::string& partition,

@@ -12,14 +12,14 @@
 
 namespace rivulet::runtime {
 
-/// Shows the ledger of this device's partitions: status page and metrics, whose series it makes with itself,
-/// for who makes one may have to wait for a scrape. Owner: the train thread.
+/// Publishes the ledger of this device's partitions to the status page and metrics. Creates the series at
+/// construction, because creating one may wait for a scrape. Owner: the train thread.
 class LedgerMetrics {
  public:
   LedgerMetrics(MetricsSink& metrics, NodeStatus& status, std::span<const PartitionId> own,
                 const std::vector<std::string>& topics);
   ~LedgerMetrics();
-  /// At most every quarter of a second; else it does nothing.
+  /// Publishes at most four times a second; otherwise does nothing.
   void publish(const AgreedState& state, TimePoint now);
 
  private:

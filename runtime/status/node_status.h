@@ -30,7 +30,7 @@ enum class NodeState : std::uint8_t {
 };
 std::string_view name_of(NodeState state) noexcept;
 
-/// Where one partition of this device stands; -1 = not known (yet).
+/// Read position of one partition of this device; -1: unknown.
 struct PartitionStatus {
   std::string topic;
   std::int32_t partition = 0;
@@ -38,36 +38,36 @@ struct PartitionStatus {
   std::int64_t next_offset = -1;
   std::int64_t low_watermark = -1;
   std::int64_t high_watermark = -1;
-  std::int64_t skipped = 0;  ///< offsets deleted unread and gone over
-  std::string reason;        ///< why it is stopped, or what holds records back
+  std::int64_t skipped = 0;  ///< offsets deleted before they were read
+  std::string reason;        ///< why it is stopped, or what blocks its records
 };
 
-/// What the broker has of one topic of the job, by the last answer.
+/// One topic of the job, as in the broker's last answer.
 struct TopicStatus {
   std::string name;
   bool control = false;         ///< the job's control topic
-  bool gone = false;            ///< it was there
-  int partitions = -1;          ///< -1: not known (yet)
-  std::vector<int> leaderless;  ///< partitions that no broker leads
+  bool gone = false;            ///< it existed before
+  int partitions = -1;          ///< -1: unknown
+  std::vector<int> leaderless;  ///< partitions without a leader
   bool operator==(const TopicStatus&) const = default;
 };
 
-/// Who reads what in the current view. Partitions as "mnist:1".
+/// Partitions claimed in the current view, as "mnist:1".
 struct GroupClaims {
-  bool known = false;                ///< there is, or was, a view
+  bool known = false;                ///< there is or was a view
   std::vector<std::string> claimed;  ///< by its members
-  std::vector<std::string> trained;  ///< the agreed state knows them
+  std::vector<std::string> trained;  ///< partitions in the agreed state
 };
 
-/// What this device's own stream does that somebody should know.
+/// Notable changes of this device's own stream.
 struct StreamFindings {
-  std::vector<std::string> stuck;  ///< features that do not vary any more
-  std::vector<std::string> moved;  ///< features, with what they were and are
-  std::string loss_rose;           ///< a sentence; empty: it has not
+  std::vector<std::string> stuck;  ///< features that stopped varying
+  std::vector<std::string> moved;  ///< features with old and new level
+  std::string loss_rose;           ///< a sentence; empty: no rise
   bool operator==(const StreamFindings&) const = default;
 };
 
-/// Contributions that left before their plan was known.
+/// Outcome of contributions sent before their plan was known.
 enum class EarlyPayload : std::uint8_t { used, wasted };
 constexpr std::string_view name_of(EarlyPayload what) noexcept {
   return what == EarlyPayload::used ? "used" : "wasted";
@@ -77,62 +77,60 @@ using DroppedRows = CountBy<DropReason, drop_reasons>;
 using TrafficBytes = CountBy<sync::Traffic, sync::traffic_kinds>;
 using EarlyPayloads = CountBy<EarlyPayload, 2>;
 
-/// What a device reports about itself to people and probes: written by the agents, read by the http thread
-/// and by the summary. Nothing that devices agree on is read here. No writer waits for a reader: numbers are
-/// atomics, the rest is posted, and what could not be shown because somebody read is shown a moment later.
-/// Invariant rows_consumed = rows_trained + rows_dropped_after_buffer + rows_waiting + rows in the current
-/// batch.
+/// Status of a device for readers and probes: written by the agents, read by the http thread and the summary.
+/// No agreed decision depends on it. Writers never wait for readers: numbers are atomics, the rest is posted,
+/// and a post that collides with a reader is published a moment later. Invariant: rows_consumed =
+/// rows_trained + rows_dropped_after_buffer + rows_waiting + rows in the current batch.
 struct NodeStatus {
-  NodeStatus() = default;  ///< without series in Prometheus
-  /// Makes the series of its values in `sink`, which outlives it.
+  NodeStatus() = default;  ///< without Prometheus series
+  /// Creates the series of its values in `sink`, which must outlive it.
   explicit NodeStatus(MetricsSink& sink);
 
-  // The numbers that people see: core/metrics.def says of each what it is.
+  // The displayed values, documented in core/metrics.def.
 #define RIVULET_VALUE(key, type, first, ...) type key first;
 #include "core/metrics.def"
 
-  // Signs for runtime/status/health/, train thread.
+  // Inputs of runtime/status/health/, train thread.
   std::atomic<NodeState> state{NodeState::starting};
-  /// Mean over this device's own last rows, and that of a model which knows nothing of them: what a loss is
-  /// to be compared with.
+  /// Mean loss over this device's own last rows, and the loss of a constant guess on them as the baseline.
   std::atomic<double> own_loss{not_measured};
   std::atomic<double> guess_loss{not_measured};
-  std::atomic<bool> window_full{false};    ///< `loss` and `accuracy` are of as many rows as they are to be
-  std::atomic<std::uint32_t> own_rows{0};  ///< in own steps that the group has not agreed on
-  std::atomic<double> agreement_due_s{0};  ///< from one agreement to the next, at the latest
+  std::atomic<bool> window_full{false};    ///< `loss` and `accuracy` cover a full window
+  std::atomic<std::uint32_t> own_rows{0};  ///< in local steps not synchronized yet
+  std::atomic<double> agreement_due_s{0};  ///< maximum time between two synchronizations
   std::atomic<std::int64_t> unsaved_since_ns{
-      0};  ///< a state was to be saved and is not on the disk; 0: it is
+      0};  ///< time since which a due save has not reached the disk; 0: none pending
   std::atomic<std::int64_t> uncommitted_since_ns{
-      0};  ///< one was saved, and the group has committed none since
+      0};  ///< time of the oldest save that is not committed; 0: none
 
-  /// Before the threads start: one of those that not every device measures is measured here.
+  /// Declares an optional value as measured on this device. Before the threads start.
   void measures(const Latest<double>& value);
   // train thread
   void say(std::string text);        ///< one phrase: "waiting for c, d"
-  void set_digest(std::string hex);  ///< of the last agreed state
+  void set_digest(std::string hex);  ///< digest of the last agreed state
   using Books = std::vector<std::pair<PartitionId, PartitionProgress>>;
-  void set_books(Books books);  ///< of this device's partitions, without their runs
-  /// Why saved states do not get into the control topic; empty: they do.
+  void set_books(Books books);  ///< ledger of this device's partitions, without skipped ranges
+  /// Why saved states are not announced in the control topic; empty if they are.
   void set_control_trouble(std::string why);
-  void set_went_back(std::string phrase);  ///< empty: the model has not diverged lately
+  void set_went_back(std::string phrase);  ///< empty: no recent divergence
   void set_claims(GroupClaims claims);
   void set_stream_findings(StreamFindings findings);
   void set_own_scores(OwnScores scores);
-  /// Something that explains the course of the loss: the page's charts show when it happened.
+  /// Records an event that explains the loss curve; the page's charts show its time.
   void mark(const std::string& phrase) {
     if (history_) history_->mark(phrase);
   }
-  bool settle();  ///< shows what could not be shown; false: not everything yet
-  // ingest thread, again and again
+  bool settle();  ///< publishes deferred values; false: some are still deferred
+  // ingest thread, periodically
   void set_partitions(std::vector<PartitionStatus> partitions);
-  /// Why nothing comes in (stream::RecordSource::unreachable()); empty: nothing is in the way.
+  /// Why no records arrive (stream::RecordSource::unreachable()); empty if nothing blocks them.
   void set_source_trouble(std::string why);
   /// Partitions of the job's topics that no device of the group claims, as "mnist:1".
   void set_unclaimed(std::vector<std::string> partitions);
   void set_health(Health health);
-  // the thread that asks the broker for its topics, again and again
+  // topic watch thread, periodically
   void set_topics(std::vector<TopicStatus> topics);
-  /// Before the threads start: what is shown from now on is remembered for the page. Without it nothing is.
+  /// Enables the history for the page. Before the threads start.
   void keep_history() { history_ = std::make_unique<History>(); }
   /// Ingest thread.
   void look_back(TimePoint now) {

@@ -36,7 +36,7 @@ Json classes_json(const OwnScores& scores) {
   return out;
 }
 
-/// One number of both, by rows; none if one has none.
+/// Returns the mean of both weighted by rows; none if either is missing.
 std::optional<double> mean_of(const std::optional<double>& a, std::uint64_t rows_a,
                               const std::optional<double>& b, std::uint64_t rows_b) {
   if (!a || !b) return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<double> mean_of(const std::optional<double>& a, std::uint64_t rows
   return (*a * of_a + *b * of_b) / (of_a + of_b);
 }
 
-/// Classes are found by name: each device tells those that occur.
+/// Matches classes by name: each device lists only those that occur.
 void add_classes(OwnScores& sum, const OwnScores& one) {
   std::vector<std::string>& names = sum.names;
   for (std::size_t c = 0; c < one.classes.size(); ++c) {
@@ -61,15 +61,15 @@ void add_classes(OwnScores& sum, const OwnScores& one) {
   }
 }
 
-/// Only the first classes are listed.
+/// Returns whether all classes are listed; only the first ones are.
 bool lists_all(const OwnScores& scores) {
   std::uint64_t rows = 0;
   for (const ClassCounts& c : scores.classes) rows += c.rows;
   return rows == scores.rows;
 }
 
-/// `sum` has the classes of both. What is the largest of each is the largest of all; else it is known if all
-/// are listed.
+/// `sum` has the classes of both. The largest class is known if both agree on it, or if both list all
+/// classes.
 void find_largest(OwnScores& sum, const OwnScores& a, const OwnScores& b) {
   sum.largest_share = std::nullopt;
   if (!a.largest_share || !b.largest_share) return;
@@ -96,14 +96,14 @@ std::optional<double> ClassCounts::precision() const {
 std::string to_json(const OwnScores& scores) {
   Json out;
   out["rows"] = scores.rows;
-  out["loss"] = scores.loss;  // null while it is not a number
+  out["loss"] = scores.loss;  // NaN becomes null
   out["accuracy"] = known(scores.accuracy);
   out["largest_class"] = scores.largest_share ? Json(scores.largest_class) : Json(nullptr);
   out["largest_class_share"] = known(scores.largest_share);
   out["classes"] = classes_json(scores);
   out["mean_absolute_error"] = known(scores.mean_absolute_error);
   out["r2"] = known(scores.r2);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);  // a class may be called anything
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);  // a class name may contain any bytes
 }
 
 OwnScores own_scores_from(const std::string& json) {
@@ -132,7 +132,7 @@ OwnScores together(const OwnScores& a, const OwnScores& b) {
   out.loss = *mean_of(a.loss, a.rows, b.loss, b.rows);
   out.accuracy = mean_of(a.accuracy, a.rows, b.accuracy, b.rows);
   out.mean_absolute_error = mean_of(a.mean_absolute_error, a.rows, b.mean_absolute_error, b.rows);
-  out.r2 = std::nullopt;  // how far apart the devices' targets lie is not known
+  out.r2 = std::nullopt;  // unknown: depends on the distance between the devices' target means
   add_classes(out, b);
   find_largest(out, a, b);
   return out;

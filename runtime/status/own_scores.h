@@ -7,44 +7,44 @@
 
 namespace rivulet::runtime {
 
-/// Rows of one class, and what the model took rows for.
+/// Confusion counts of one class.
 struct ClassCounts {
-  std::uint64_t rows = 0;       ///< that are of it
-  std::uint64_t predicted = 0;  ///< that the model takes for it
+  std::uint64_t rows = 0;       ///< labelled as this class
+  std::uint64_t predicted = 0;  ///< predicted as this class
   std::uint64_t right = 0;      ///< both
-  /// right / rows; none: no row is of it.
+  /// right / rows; none without rows of the class.
   [[nodiscard]] std::optional<double> recall() const;
-  /// right / predicted; none: it is never predicted.
+  /// right / predicted; none if never predicted.
   [[nodiscard]] std::optional<double> precision() const;
   bool operator==(const ClassCounts&) const = default;
 };
 
-/// How good the model is on the last rows of this device, each measured before it is trained: about
-/// evaluate.prequential.window of them. Plain values.
+/// Scores of the model on the last rows of this device, each scored before it is trained: about
+/// evaluate.prequential.window rows. Plain values.
 struct OwnScores {
-  static constexpr std::size_t classes_shown = 64;  ///< each is two series of Prometheus's
+  static constexpr std::size_t classes_shown = 64;  ///< each makes two Prometheus series
 
-  std::uint64_t rows = 0;                                  ///< that it is of
-  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean; infinite: it is not finite
-  std::optional<double> accuracy;                          ///< of a classification
-  /// Of a classification, whose trainer tells its answers: the first classes_shown, by number.
+  std::uint64_t rows = 0;                                  ///< scored rows
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean; infinite stands for non-finite
+  std::optional<double> accuracy;                          ///< classification only
+  /// Classification with predictions from the trainer: the first classes_shown, by number.
   std::vector<ClassCounts> classes;
-  std::vector<std::string> names;  ///< of them
-  /// Who always answers with the class of most rows is right so often. None: nobody counted.
+  std::vector<std::string> names;  ///< names of the classes
+  /// Share of the most frequent class: the accuracy of always predicting it. None if not counted.
   std::optional<double> largest_share;
   std::string largest_class;
-  /// Of a regression, over all its outputs, in the targets' unit.
+  /// Regression only: over all outputs, in the targets' unit.
   std::optional<double> mean_absolute_error;
-  /// 1 - squared errors / squares from the mean; none: all targets are equal.
+  /// 1 - squared errors / squared deviations from the mean; none if all targets are equal.
   std::optional<double> r2;
 };
 
-/// One line; of the classes only those that occurred, or were answered.
+/// One line; lists only the classes that occurred or were predicted.
 std::string to_json(const OwnScores& scores);
-/// Of what to_json wrote; otherwise an exception of the JSON library's, which is for its .cpp files alone.
+/// Parses the output of to_json(). Throws the JSON library's exceptions, so use it in its .cpp files only.
 OwnScores own_scores_from(const std::string& json);
-/// Of the rows of two devices of a group. R2 is not known then, nor a largest class that differs and may not
-/// be listed.
+/// Merges the scores of two devices. R2 becomes unknown, and so does the largest class if it differs and may
+/// not be listed.
 OwnScores together(const OwnScores& a, const OwnScores& b);
 
 }  // namespace rivulet::runtime

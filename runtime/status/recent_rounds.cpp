@@ -28,7 +28,7 @@ class ShownLog final : public DecisionLog {
   void finish_round(const sync::policy::PolicyState& state) override { log_->finish_round(state); }
 
  private:
-  /// The device that took longest to get its rows and to compute is the one that the others waited for.
+  /// The others waited for the device that took longest to collect its rows and to compute.
   void measure(const sync::FactsTable& table, const sync::policy::RoundPlan& plan) {
     double longest = 0;
     for (std::size_t rank = 0; rank < table.size(); ++rank)
@@ -77,7 +77,7 @@ void RecentRounds::add(std::uint64_t view, std::uint64_t round, const sync::Fact
     rounds_.push_back({view, round, table, plan, 0});
     return;
   }
-  RoundRecord& slot = rounds_[oldest_];  // whose memory is used again
+  RoundRecord& slot = rounds_[oldest_];  // reuses its memory
   slot.view = view;
   slot.round = round;
   slot.table = table;

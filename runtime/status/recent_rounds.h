@@ -10,13 +10,13 @@
 
 namespace rivulet::runtime {
 
-/// The group's last rounds as this device saw them, for pages: what each member measured, and the plan that
-/// all made of it. Written by the train thread, which never waits for a reader: a round that ends while one
-/// copies is left out and counted. Bounded: as many rounds as fit into bytes_kept, at least rounds_least.
+/// The last rounds as this device recorded them, for pages: facts of each member and the plan. Written by the
+/// train thread, which never waits for a reader: a round that ends during a read is left out and counted.
+/// Bounded to as many rounds as fit into bytes_kept, minimum rounds_least.
 class RecentRounds {
  public:
   static constexpr std::size_t bytes_kept = std::size_t{64} * 1024;
-  static constexpr std::size_t rounds_least = 3;  ///< one with its neighbours can be explained
+  static constexpr std::size_t rounds_least = 3;  ///< a round with both neighbours, to be explained
   static constexpr std::size_t rounds_most = 16;
 
   // --- train thread ---
@@ -26,9 +26,9 @@ class RecentRounds {
 
   // --- any thread ---
   struct Shown {
-    std::optional<ViewRecord> view;   ///< none: this device was in no view yet
-    std::vector<RoundRecord> rounds;  ///< of that view, oldest first; a number may be missing
-    std::uint64_t left_out = 0;       ///< rounds that came while somebody read
+    std::optional<ViewRecord> view;   ///< none before the first view
+    std::vector<RoundRecord> rounds;  ///< of that view, oldest first; may have gaps
+    std::uint64_t left_out = 0;       ///< rounds that ended during a read
   };
   [[nodiscard]] Shown read() const;
 
@@ -38,16 +38,17 @@ class RecentRounds {
   mutable std::mutex mutex_;
   // shared, under mutex_
   std::optional<ViewRecord> view_;
-  std::vector<RoundRecord> rounds_;  ///< a ring: the oldest is at oldest_ when it is full
+  std::vector<RoundRecord> rounds_;  ///< ring buffer: the oldest is at oldest_ when full
   std::size_t oldest_ = 0;
   std::size_t rounds_max_ = rounds_least;
   std::uint64_t left_out_shown_ = 0;
   // train thread
-  std::optional<ViewRecord> entered_;  ///< not shown yet
+  std::optional<ViewRecord> entered_;  ///< not published yet
   std::uint64_t left_out_ = 0;
 };
 
-/// Shows every round on the board, measures this device's part in it, and hands it on.
+/// Wraps a decision log: publishes every round to `board`, measures this device's part in it, and forwards
+/// it.
 std::unique_ptr<DecisionLog> show_on_board(std::unique_ptr<DecisionLog> log, RecentRounds& board,
                                            MetricsSink& metrics);
 

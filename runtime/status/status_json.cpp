@@ -15,14 +15,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Negative stands for "not known".
+/// A negative value means unknown.
 Json known(std::int64_t value) {
   return value < 0 ? Json(nullptr) : Json(value);
 }
 
 template <class Value>
 Json json_of(const Value& value) {
-  return value.load();  // no number: null
+  return value.load();  // NaN becomes null
 }
 Json json_of(const Latest<std::int64_t>& value) {
   return known(value);
@@ -65,7 +65,7 @@ void add_stream(Json& out, const NodeStatus& s) {
   out["unclaimed_partitions"] = s.unclaimed();
 }
 
-/// Whether it is of use, and what is in the way.
+/// Readiness and findings.
 void add_health(Json& out, const Health& health) {
   out["ready"] = health.ready();
   auto findings = Json::array();
@@ -76,7 +76,7 @@ void add_health(Json& out, const Health& health) {
   out["health"] = std::move(findings);
 }
 
-/// What happened in the last minutes, oldest first: a look at the history is made each second.
+/// Events of the last minutes, oldest first. The history has one sample per second.
 Json marks_json(const History* history) {
   auto out = Json::array();
   if (history == nullptr) return out;
@@ -85,7 +85,7 @@ Json marks_json(const History* history) {
   return out;
 }
 
-/// Per partition of this device, as the group has agreed on it: offsets and what became of the rows.
+/// The agreed ledger of each partition of this device: offsets and counts of rows.
 Json books_json(const NodeStatus& s, const std::vector<std::string>& topics) {
   auto out = Json::array();
   for (const auto& [id, p] : s.books()) {
@@ -105,7 +105,7 @@ Json books_json(const NodeStatus& s, const std::vector<std::string>& topics) {
   return out;
 }
 
-/// The kernel's high-water mark of this program. getrusage() would count what ran before exec(), too.
+/// Returns the peak resident memory of this program. getrusage() would include the time before exec().
 std::uint64_t max_rss_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -133,7 +133,7 @@ std::string status_json(const NodeStatus& status, const NodeStatusText& text) {
   out["marks"] = marks_json(status.history());
   add_stream(out, status);
   out["ledger"] = books_json(status, text.topics);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);  // a phrase may quote anything
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);  // a phrase may quote any bytes
 }
 
 DeviceSummary make_device_summary(const NodeStatus& s, const std::string& id) {

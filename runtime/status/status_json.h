@@ -7,19 +7,19 @@
 
 namespace rivulet::runtime {
 
-/// What a status page shows besides the figures.
+/// Texts of the status page that are not in NodeStatus.
 struct NodeStatusText {
   std::string id;
   std::string job;
   std::string model;
-  std::vector<std::string> topics;  ///< PartitionId::topic is an index of these
+  std::vector<std::string> topics;  ///< indexed by PartitionId::topic
 };
 
-/// Everything of a NodeStatus as one JSON object, for /api/v1/status and the live view. Names are those of
-/// NodeStatus, with rows_dropped {reason: rows}; what is not known (yet) is null. Thread-safe.
+/// Renders a NodeStatus as one JSON object, for /api/v1/status and the live view. Keys are the names in
+/// NodeStatus; rows_dropped is {reason: rows}; unknown values are null. Thread-safe.
 std::string status_json(const NodeStatus& status, const NodeStatusText& text);
 
-/// This process's part of a summary; cpu_s and max_rss_bytes are the process's own.
+/// Makes this process's part of a summary; cpu_s and max_rss_bytes cover the whole process.
 DeviceSummary make_device_summary(const NodeStatus& status, const std::string& id);
 
 }  // namespace rivulet::runtime

@@ -13,17 +13,17 @@
 
 namespace rivulet::runtime {
 
-/// A Latest<double> that nobody has measured: null in JSON.
+/// A Latest<double> without measurement: null in JSON.
 inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
-// The kinds of values in NodeStatus. One call books a value: /api/v1/status, page and summary read it here,
-// and its series in Prometheus, if it has one, follows. Any thread reads; no call waits. Values are
-// independent of each other, so none orders another in memory.
+// The kinds of values in NodeStatus. One call updates a value: /api/v1/status, page and summary read it here,
+// and its Prometheus series, if any, follows. Any thread reads; no call waits. Values are independent, so
+// their atomics impose no memory order.
 
-/// What only grows. Any thread adds.
+/// A monotonic counter. Any thread adds.
 class Count {
  public:
-  using Plain = std::uint64_t;  ///< what a reader of the value has
+  using Plain = std::uint64_t;  ///< the reader's type
   void operator+=(Plain amount) noexcept {
     value_.fetch_add(amount, std::memory_order_relaxed);
     if (series_ != nullptr) series_->add(static_cast<double>(amount));
@@ -32,7 +32,7 @@ class Count {
   [[nodiscard]] Plain load() const noexcept { return value_.load(); }
   operator Plain() const noexcept { return load(); }
 
-  /// Before other threads use it: the series that follows. Without a name there is none.
+  /// Binds the Prometheus series, before other threads use the value. Without a metric name there is none.
   void bind(MetricsSink& /*sink*/) noexcept {}
   void bind(MetricsSink& sink, std::string_view metric, Labels labels = {}) {
     series_ = &sink.counter(metric, labels);
@@ -43,7 +43,7 @@ class Count {
   Counter* series_ = nullptr;
 };
 
-/// What goes up and down: the last value. Any thread sets it.
+/// A gauge: the last value. Any thread sets it.
 template <class T>
 class Latest {
  public:
@@ -68,7 +68,7 @@ class Latest {
   Gauge* series_ = nullptr;
 };
 
-/// Times that are added up here and distributed over a histogram's buckets there. One thread adds.
+/// Durations: a sum here, a histogram in Prometheus. One thread adds.
 class Seconds {
  public:
   using Plain = double;
@@ -88,12 +88,12 @@ class Seconds {
   Histogram* series_ = nullptr;
 };
 
-/// A Count for each of an enum's first `n` values, which name_of() names: a JSON object, a label in
+/// A Count for each of an enum's first `n` values, named by name_of(): a JSON object here, a label in
 /// Prometheus.
 template <class E, std::size_t n>
 class CountBy {
  public:
-  using Plain = std::map<std::string, std::uint64_t>;  ///< those that are not 0
+  using Plain = std::map<std::string, std::uint64_t>;  ///< zeros omitted
   [[nodiscard]] Count& operator[](E which) noexcept { return counts_.at(static_cast<std::size_t>(which)); }
   [[nodiscard]] const Count& operator[](E which) const noexcept {
     return counts_.at(static_cast<std::size_t>(which));

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON has no NaN: it travels as null.
+// JSON has no NaN: encoded as null.
 double number(const Json& value) {
   return value.is_null() ? not_measured : value.get<double>();
 }
@@ -59,7 +59,7 @@ Summary summary_from(const Json& in) {
   }
   in.at("parameters_equal").get_to(s.parameters_equal);
   in.at("digests_compared").get_to(s.digests_compared);
-  // Follow from the devices, and must be there.
+  // Derived from the devices, but required.
   static_cast<void>(in.at("agreement_bytes_sent").get<std::uint64_t>());
   static_cast<void>(in.at("record_bytes_trained").get<std::uint64_t>());
   if (const Json& ratio = in.at("edge_ratio"); !ratio.is_null()) static_cast<void>(ratio.get<double>());
@@ -115,7 +115,7 @@ std::optional<Summary> summary_from_json(const std::string& line) {
   if (!parsed.is_object()) return std::nullopt;
   try {
     return summary_from(parsed);
-  } catch (const nlohmann::json::exception&) {  // a name is missing or of another type
+  } catch (const nlohmann::json::exception&) {  // a missing key, or a wrong type
     return std::nullopt;
   }
 }

@@ -61,7 +61,7 @@ void Adwin::insert(double value) {
 
 void Adwin::merge_full_rows() {
   for (std::size_t i = 0; window_.rows[i].count > most_alike; ++i) {
-    RIVULET_CHECK(i + 1 < sizes, "more values than there are sizes of buckets");
+    RIVULET_CHECK(i + 1 < sizes, "more values than bucket sizes");
     const Bucket& older = window_.rows[i].buckets[0];
     const Bucket& newer = window_.rows[i].buckets[1];
     const double values = values_in(i);
@@ -102,7 +102,7 @@ void Adwin::visit_places(const Visit& visit) const {
       newer -= values_in(i);
       older_sum += row.buckets[k].sum;
       newer_sum -= row.buckets[k].sum;
-      // Also where nothing is left on the newer side.
+      // Also ends the loop where the newer side is empty.
       if (newer < limits_.least_window) return;
       if (older < limits_.least_window) continue;
       if (visit(Sides{older_sum / older, newer_sum / newer}, bound(older, newer, doubt))) return;
@@ -133,8 +133,8 @@ Adwin::Sides Adwin::clearest() const {
   return found;
 }
 
-/// What chance allows between the means of N values on either side. Rounding may leave squares below 0
-/// where buckets were dropped: no number then, which nothing exceeds.
+/// The maximum difference that chance explains between the means of the two sides. NaN if rounding after
+/// dropped buckets left the sum of squares below 0; no difference exceeds it then.
 double Adwin::bound(double older, double newer, double doubt) const {
   const double width = static_cast<double>(window_.width);
   const double few = 1 / (older - limits_.least_window + 1) + 1 / (newer - limits_.least_window + 1);

@@ -5,53 +5,52 @@
 
 namespace rivulet::runtime {
 
-/// Whether the mean of a stream of numbers has changed: ADWIN, adaptive windowing (Bifet and Gavalda, SDM
-/// 2007), with the numbers that River takes, so that it detects at the same values. It keeps as many of the
-/// newest values as have one mean, as sums over buckets of 1, 2, 4, ... values, and looks for a place where
-/// the older ones differ from the newer ones by more than chance allows. Values are best between 0 and 1: the
-/// bound is made for these. Owner: who adds values, one thread; a copy goes on by itself. Cost: 5 KB, no
-/// allocation; a value a few additions, each 32nd one more step for each bucket, 6 for each doubling of the
-/// width.
+/// Detects changes in the mean of a stream of values: ADWIN, adaptive windowing (Bifet and Gavalda, SDM
+/// 2007), with River's constants, so that both detect at the same values. Keeps the longest window of newest
+/// values with one mean, as sums over buckets of 1, 2, 4, ... values. Looks for a split where the older and
+/// the newer values differ by more than chance explains. The bound assumes values between 0 and 1. Owner: one
+/// thread; copies are independent. Cost: 5 KB, no allocation; a few additions per value. Every 32nd value
+/// checks each bucket: 6 for each doubling of the width.
 class Adwin {
  public:
   struct Limits {
-    std::uint32_t clock = 32;        ///< values from one look for a change to the next
-    std::uint32_t least_window = 5;  ///< values on either side of a change
-    std::uint32_t grace = 10;        ///< no look at so few values
+    std::uint32_t clock = 32;        ///< values between two checks
+    std::uint32_t least_window = 5;  ///< minimum of values on either side of a split
+    std::uint32_t grace = 10;        ///< no check of smaller windows
   };
 
-  /// `delta`: how likely it is that a look at a stream that does not change detects something; 0 < delta < 1.
+  /// `delta`: probability of a false detection in one check of a stream without change; 0 < delta < 1.
   explicit Adwin(double delta = 0.002) : Adwin(delta, Limits{}) {}
   Adwin(double delta, Limits limits);
 
-  /// True: at this value a change was detected. The oldest values were dropped until no place differs, but
-  /// what is left may be mostly older than the change: the next value begins an empty window, as in River. A
-  /// value that is not finite is left out.
+  /// Returns true if a change was detected at this value. Drops the oldest values until no split differs. The
+  /// rest may still be older than the change, so the next value begins an empty window, as in River. Ignores
+  /// values that are not finite.
   bool add(double value);
 
-  /// Of the values in the window; of none: 0.
+  /// Over the values in the window; 0 if it is empty.
   [[nodiscard]] std::uint64_t width() const noexcept { return window_.width; }
   [[nodiscard]] double mean() const noexcept;
   [[nodiscard]] double variance() const noexcept;
-  /// Means on either side of a change.
+  /// Means on either side of a split.
   struct Sides {
     double older = 0;
     double newer = 0;
   };
-  /// Of the last detection, where it was clearest. What is found first is the oldest place that differs,
-  /// behind which older values may lie, too.
+  /// At the clearest split of the last detection. The split found first is the oldest that differs, and older
+  /// values may still follow it.
   [[nodiscard]] const Sides& sides() const noexcept { return sides_; }
   [[nodiscard]] bool rose() const noexcept { return rose_; }
 
  private:
   static constexpr std::size_t most_alike = 5;  ///< buckets of one size
-  static constexpr std::size_t sizes = 48;      ///< 2^48 values and more
+  static constexpr std::size_t sizes = 48;      ///< more than 2^48 values
 
   struct Bucket {
     double sum = 0;
     double squares = 0;  ///< of distances from the bucket's mean
   };
-  /// Buckets of one size, the oldest first.
+  /// Buckets of one size, oldest first.
   struct Row {
     std::array<Bucket, most_alike + 1> buckets{};
     std::size_t count = 0;
@@ -60,7 +59,7 @@ class Adwin {
     void drop(std::size_t oldest);
   };
   struct Window {
-    std::array<Row, sizes> rows{};  ///< the first has the newest values, one in each bucket
+    std::array<Row, sizes> rows{};  ///< the first row has the newest values, one per bucket
     std::size_t used = 1;           ///< rows
     std::uint64_t width = 0;
     double sum = 0;
@@ -71,11 +70,11 @@ class Adwin {
   void insert(double value);
   void merge_full_rows();
   void drop_oldest();
-  /// Calls visit(sides, what chance allows between them) for each place, the oldest first,
-  /// until it returns true.
+  /// Calls visit(sides, bound) for each split, oldest first, until it returns true. `bound`: the difference
+  /// that chance explains.
   template <class Visit>
   void visit_places(const Visit& visit) const;
-  /// Newer mean less older mean at the oldest place where they differ; 0: nowhere.
+  /// Newer mean minus older mean at the oldest split that differs; 0 if none does.
   [[nodiscard]] double change() const;
   [[nodiscard]] Sides clearest() const;
   [[nodiscard]] double bound(double older, double newer, double doubt) const;

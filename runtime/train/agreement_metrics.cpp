@@ -10,7 +10,7 @@ AgreementMetrics::AgreementMetrics(MetricsSink& sink, NodeStatus& status)
 
 void AgreementMetrics::enter_view(const sync::policy::Controllers& controllers) {
   counted_ = {};
-  if (!figures_.empty()) return;  // the configuration names the same ones in every view
+  if (!figures_.empty()) return;  // the configuration gives the same figures in every view
   for (const sync::policy::ControllerEntry* controller : controllers)
     for (const sync::policy::Figure& figure : controller->figures)
       figures_.push_back({controller, figure.place,

@@ -9,12 +9,11 @@
 
 namespace rivulet::runtime {
 
-/// How the group agrees, on how much, and what its controllers go by, as metrics and on the status page.
-/// Owner: the train thread.
+/// Metrics and status of synchronization: schedule, bytes sent, figures of controllers. Owner: train thread.
 class AgreementMetrics {
  public:
   AgreementMetrics(MetricsSink& sink, NodeStatus& status);
-  /// A view begins: its controllers, whose figures are shown from now on.
+  /// At the start of a view. Shows the figures of `controllers` from now on.
   void enter_view(const sync::policy::Controllers& controllers);
   void ended(const sync::policy::PolicyState& state, const sync::TransportCounters& bytes);
   void slots(const sync::SlotBytes& so_far);
@@ -29,7 +28,7 @@ class AgreementMetrics {
   };
   MetricsSink& sink_;
   NodeStatus& status_;
-  sync::TransportCounters counted_;  ///< what the counters have seen of the current view
+  sync::TransportCounters counted_;  ///< counters of the current view already added to the metrics
   Counter& slot_values_;
   Counter& slot_positions_;
   sync::SlotBytes slots_counted_;

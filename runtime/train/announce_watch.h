@@ -7,16 +7,18 @@
 
 namespace rivulet::runtime {
 
-/// Whether the states that this device saves get into the control topic. A state that is not announced never
-/// counts: nothing is committed while the training goes on. Owner: the train thread.
+/// Checks that the states saved by this device reach the control topic. A state that is not announced is
+/// never committed, although training continues. Owner: the train thread.
 class AnnounceWatch {
  public:
-  /// A record of the control topic is read back within milliseconds, and said again after five seconds.
+  /// A record of the control topic is normally read back within milliseconds. It is resent after five
+  /// seconds.
   static constexpr Duration patience = std::chrono::seconds(10);
   enum class News : std::uint8_t { none, silent, again };
 
-  /// `waiting`: a state was said and has not been read back; it is forgotten when its view ends, which is no
-  /// answer. `read_back`: how many of this process were. Each change is told once.
+  /// `waiting`: an announced state has not been read back. It also becomes false when the state's view ends,
+  /// which is no confirmation. `read_back`: number of this process's announcements read back. Reports each
+  /// change once.
   News look(TimePoint now, bool waiting, std::uint64_t read_back) {
     const bool answered = std::exchange(read_back_, read_back) != read_back;
     if (answered || !waiting) since_.reset();

@@ -51,7 +51,7 @@ void CheckpointCycle::watch_announcing(TimePoint now, const std::string& control
     parts_.log.write(Level::info, "saved states are announced again");
   }
   if (news != AnnounceWatch::News::silent) return;
-  const std::string why = "saved states do not get into the control topic" +
+  const std::string why = "saved states do not reach the control topic" +
                           (control_words.empty() ? std::string() : ": " + control_words);
   parts_.status.set_control_trouble(why);
   parts_.log.write(Level::warn, why);

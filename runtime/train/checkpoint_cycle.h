@@ -20,8 +20,8 @@
 
 namespace rivulet::runtime {
 
-/// Saving the agreed state and what follows from it: SAVED in the control topic, the group's commit, offsets
-/// that may be published. Owner: the train thread.
+/// Saves the agreed state and handles what follows: the SAVED record in the control topic, the group's
+/// commit, and the offsets that may then be committed. Owner: the train thread.
 class CheckpointCycle {
  public:
   struct Parts {
@@ -29,7 +29,7 @@ class CheckpointCycle {
     Checkpointer* checkpoints;  ///< null: nothing is saved
     sync::membership::Membership& membership;
     CommittableOffsets& commits;
-    Wake& ingest;  ///< told of new offsets
+    Wake& ingest;  ///< notified of new offsets
     const sync::Residual& residual;
     const LocalModel& model;
     NodeStatus& status;
@@ -38,7 +38,7 @@ class CheckpointCycle {
     bool dry_run;
   };
   explicit CheckpointCycle(const Parts& parts) : parts_(parts) {}
-  /// The state that this process begins with is on the disk.
+  /// The state that this process begins with is on disk.
   void begin(const Stamp& stamp) {
     saved_at_ = parts_.clock.now();
     saved_ = stamp;
@@ -46,29 +46,29 @@ class CheckpointCycle {
 
   [[nodiscard]] bool saves() const noexcept { return parts_.checkpoints != nullptr; }
   [[nodiscard]] bool busy() const { return saves() && parts_.checkpoints->busy(); }
-  /// Also without a step since the last one: a state that a later view has adopted is another stamp, and what
-  /// was not committed in its own view can be committed only as that.
+  /// Also true without a new step since the last save: a state adopted by a later view has another stamp. If
+  /// it was not committed in its own view, it can be committed only under the new stamp.
   [[nodiscard]] bool is_due(TimePoint now, const AgreedState& state) const;
-  /// At the end of a checkpoint round. Offsets of this device's own partitions may be published once the
-  /// group has committed it.
+  /// At the end of a checkpoint round. The offsets of this device's partitions may be committed once the
+  /// group has committed the state.
   void save(const AgreedState& state, std::span<const PartitionId> own);
   [[nodiscard]] bool is_saved(const AgreedState& state) const { return saved_ == state.stamp; }
-  /// It is among the last that got to the disk of this device.
+  /// True if the state is among the last that this device wrote to disk.
   [[nodiscard]] bool is_on_disk(const Stamp& stamp) const;
-  /// The state was replaced by the group's.
+  /// The group's state has replaced this device's.
   void forget_saved() { uncommitted_.forget(); }
-  /// At each step: what was saved is announced, what is committed is published. `control_words`: what the
-  /// control topic complained about last.
+  /// Each step: announces saved states and releases the offsets of committed ones. `control_words`: the last
+  /// complaint about the control topic.
   void watch(const std::string& control_words);
-  /// The file of a state, read beside the training; then taken, once. Errors: io and the like.
+  /// Reads the file of a state in the background; take_fetched() returns it once. Errors: io and others.
   void fetch(const Stamp& stamp) { parts_.checkpoints->fetch(stamp); }
   [[nodiscard]] bool fetching() const { return parts_.checkpoints->fetching(); }
   std::optional<Result<std::vector<std::byte>>> take_fetched() { return parts_.checkpoints->take_fetched(); }
-  /// After the last round of a view: the checkpointer may still have been busy with an earlier state.
+  /// After the last round of a view: saves the state if it is not saved yet. True once it is committed.
   bool last_is_committed(const AgreedState& state, std::span<const PartitionId> own);
 
  private:
-  /// As it was measured last; nothing while that is of too few rows.
+  /// The last measured score; none while it covers too few rows.
   [[nodiscard]] std::optional<Score> score() const;
   [[nodiscard]] PrivateView kept_beside(const AgreedState& state) const;
   void begins_once(std::atomic<std::int64_t>& since_ns) const;
@@ -76,7 +76,7 @@ class CheckpointCycle {
 
   const Parts parts_;
   SavedOffsets uncommitted_;
-  Stamp committed_;                  ///< last told to the checkpointer
+  Stamp committed_;                  ///< last reported to the checkpointer
   Stamp saved_;                      ///< last state given to the checkpointer
   std::array<Stamp, 16> on_disk_{};  ///< the last ones, in a ring
   std::size_t next_on_disk_ = 0;

@@ -6,16 +6,16 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Of the parameters' norm, or of the largest movement so far: a movement of 32 steps goes 320 times as far
-/// as the first one of one step, momentum included.
+/// Limit, as a multiple of the norm of the parameters or of the largest delta so far. With momentum, a delta
+/// of 32 steps goes 320 times as far as the first delta of one step.
 constexpr double too_far = 1000;
-/// Of what the loss was before the steps, or of a model that has learned nothing.
+/// Limit, as a multiple of the loss before the steps or of an untrained model.
 constexpr double too_high = 4;
-constexpr double too_high_of_numbers = 16;  ///< targets that are any numbers have long tails
-constexpr double few_rows = 4;              ///< one row in this many may be far off
-constexpr double kept = 0.99;               ///< of a maximum, from one agreement to the next
+constexpr double too_high_of_numbers = 16;  ///< numeric targets have long tails
+constexpr double few_rows = 4;              ///< one row in this many may be an outlier
+constexpr double kept = 0.99;               ///< decay of a maximum per synchronization
 constexpr double usual_rows = 4096;
-constexpr std::uint32_t agreements_before = 20;  ///< of targets that are any numbers
+constexpr std::uint32_t agreements_before = 20;  ///< minimum, for numeric targets
 constexpr std::uint32_t refusals_of_a_kind = 8;
 constexpr double more_patience = 4;
 
@@ -34,7 +34,7 @@ void ExplosionWatch::agreed(double loss_sum, std::uint64_t rows) {
   agreements_ = std::min(agreements_ + 1, agreements_before);
 }
 
-/// What is refused again and again may be how the rows are.
+/// Repeated rejections may mean that the rows really are so large: raises the limit.
 double ExplosionWatch::patience(std::uint32_t refused) const {
   return std::pow(more_patience, refused / refusals_of_a_kind);
 }

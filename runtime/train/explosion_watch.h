@@ -6,23 +6,22 @@
 
 namespace rivulet::runtime {
 
-/// Whether what this device has computed leads nowhere, though every number of it is finite: a reading of
-/// 1e10 among small ones, own steps that went too far. Such a batch is used up, such a movement is not
-/// contributed. Rows may really be so: of refusals in a row, only the first few are by the first limits. Says
-/// nothing to replays: what it refuses is announced as dropped. Owner: the train thread.
+/// Detects finite results that would ruin the model, caused by a reading of 1e10 among small ones or by local
+/// steps that diverged. The rows of such a batch are dropped; such a delta is not contributed. The rows may
+/// be correct, so the limits grow after a few rejections in a row. Not part of replays: rejected rows are
+/// announced as dropped. Owner: the train thread.
 class ExplosionWatch {
  public:
-  /// `classes`: labels that there are, of which a model that has learned nothing has the loss ln(classes); 0:
-  /// targets are any numbers.
+  /// `classes`: number of labels; an untrained model has the loss ln(classes). 0: numeric targets.
   explicit ExplosionWatch(std::size_t classes);
 
-  /// The norm of the agreed parameters.
+  /// Sets the norm of the agreed parameters.
   void stands_at(double norm) noexcept { parameters_ = norm; }
-  /// The group has agreed on rows with this loss.
+  /// The group has synchronized on rows with this loss.
   void agreed(double loss_sum, std::uint64_t rows);
-  /// A step that would go so far (rate * norm of the gradient) is refused.
+  /// True if a step of this length (rate * norm of the gradient) is rejected.
   [[nodiscard]] bool refuses_step(double distance);
-  /// So is a movement of this norm, behind these steps.
+  /// True if a delta of this norm, made by these steps, is rejected.
   [[nodiscard]] bool refuses_movement(double norm, const OwnSteps& steps);
 
  private:
@@ -30,11 +29,11 @@ class ExplosionWatch {
   [[nodiscard]] double longest() const;
   [[nodiscard]] double patience(std::uint32_t refused) const;
 
-  double untrained_;  ///< loss of a row; 0: not known
+  double untrained_;  ///< loss per row; 0: unknown
   double parameters_ = 0;
-  double largest_ = 0;       ///< norm of what was not refused, fading
-  double usual_loss_ = 0;    ///< of a row
-  double highest_loss_ = 0;  ///< same, fading
+  double largest_ = 0;       ///< norm of accepted deltas, decaying
+  double usual_loss_ = 0;    ///< per row
+  double highest_loss_ = 0;  ///< same, decaying
   std::uint32_t agreements_ = 0;
   std::uint32_t refused_steps_ = 0;      ///< in a row
   std::uint32_t refused_movements_ = 0;  ///< in a row

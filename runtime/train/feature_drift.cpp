@@ -18,16 +18,16 @@ constexpr std::size_t rows_at_once = 64;  ///< judged together
 constexpr double rows_of_usual = 10'000;
 constexpr double rows_of_recent = 200;
 constexpr double rows_before = 500;
-constexpr double rows_judged = 2500;          ///< a window of fewer may be a part of a slow wave
+constexpr double rows_judged = 2500;          ///< shorter windows may be part of a slow wave
 constexpr double clipped_at = 8;              ///< deviations
 constexpr float unclipped = 1e16F;            ///< the squares of a batch fit 32 bits
 constexpr double far = 3;                     ///< deviations
-constexpr double rounding = 1e-6;             ///< of the mean: no deviation is smaller
-constexpr std::uint32_t much_longer = 4;      ///< than the longest time at one value
-constexpr std::uint32_t enough_turns = 40;    ///< times that it took another value
-constexpr std::uint32_t long_ago = 1U << 30;  ///< rows: no counter grows further
+constexpr double rounding = 1e-6;             ///< minimum deviation, relative to the mean
+constexpr std::uint32_t much_longer = 4;      ///< than the longest run of one value
+constexpr std::uint32_t enough_turns = 40;    ///< changes of value
+constexpr std::uint32_t long_ago = 1U << 30;  ///< rows: counters stop here
 
-// A row of features. Pointers in a struct would keep these loops from being vectorized.
+// Adds a row of features. Pointers in a struct would prevent vectorization of these loops.
 
 RIVULET_VECTOR_CODE void add_row(const float* __restrict x, std::size_t features,
                                  const float* __restrict center, const float* __restrict reach,
@@ -118,7 +118,7 @@ void FeatureDrift::judge() {
   waiting_ = 0;
 }
 
-/// Its values of these rows are measured robustly: an absurd one decides nothing.
+/// Measures the first rows robustly: a single absurd value has no effect.
 void FeatureDrift::begin_feature(std::size_t i) {
   const auto first = devices::first_rows({first_.data() + i, rows_at_once, features()}, clipped_at, sorted_);
   if (first.count == 0) return;

@@ -6,33 +6,34 @@
 
 namespace rivulet::runtime {
 
-/// How the values of features of this device's stream are now, beside how they were: whether they have moved
-/// away, or stand still. No movement is judged before 2500 rows. A few outliers are no movement: values count
-/// within eight deviations. Memory: 150 bytes for a feature. Cost: half a nanosecond for a value
+/// Compares the recent values of this device's features with earlier ones, to detect features that have
+/// shifted or are stuck. Detects no shift before 2500 rows. Clips values at eight deviations, so a few
+/// outliers are no shift. Memory: 150 bytes per feature. Cost: half a nanosecond per value
 /// (bench_watching_cost).
 class FeatureDrift {
  public:
   explicit FeatureDrift(std::size_t features);
   [[nodiscard]] std::size_t features() const noexcept { return known_.size(); }
 
-  /// Rows of one batch, `columns` apart: in each the first values are the features; missing ones are NaN.
-  /// They are judged once there are 64 rows of them: true, if that was so now.
+  /// Adds the rows of one batch, `columns` apart. Each row begins with the features; missing ones are NaN.
+  /// Evaluates every 64 rows; returns true if it did.
   bool add(const float* values, std::size_t rows, std::size_t columns);
 
-  /// Something is known of it.
+  /// True if the feature has been measured.
   [[nodiscard]] bool begun(std::size_t feature) const noexcept { return known_[feature].rows > 0; }
-  /// From the usual mean to that of the last 200 rows, in usual deviations; 0 before anything is judged.
+  /// From the usual mean to the mean of the last 200 rows, in usual deviations; 0 before the first
+  /// evaluation.
   [[nodiscard]] double distance(std::size_t feature) const noexcept { return known_[feature].distance; }
-  /// It has had one value for four times as long as ever before, though it varied; for 500 rows at least. Of
-  /// a flag that is seldom up that says little until it was up twenty times.
+  /// True if the feature has kept one value for 500 rows and for four times as long as ever before, though it
+  /// varied. A rarely set flag must have been set twenty times first.
   [[nodiscard]] bool stuck(std::size_t feature) const noexcept;
-  /// distance() has risen above 3 and not come down to half of that since.
+  /// True from when distance() exceeds 3 until it falls to half of that.
   [[nodiscard]] bool moved(std::size_t feature) const noexcept { return known_[feature].moved; }
   struct Farthest {
     float value = 0;
     std::uint32_t beyond = 0;  ///< rows beyond eight usual deviations
   };
-  /// Of values that were not added yet: the one that lies farthest from the usual mean.
+  /// Of values not added yet: the farthest from the usual mean.
   [[nodiscard]] Farthest farthest(std::size_t feature, const float* values, std::size_t rows,
                                   std::size_t columns) const noexcept;
   /// "20 ± 0.02"
@@ -49,12 +50,12 @@ class FeatureDrift {
   struct Known {
     double rows = 0;
     Spread usual;           ///< of the last 10 000 rows, clipped
-    Spread before;          ///< same, 500 to 1000 rows ago: what recent rows are compared with
-    Spread lately;          ///< ... up to 500 rows ago
-    double until_next = 0;  ///< rows, until these are others
+    Spread before;          ///< same, 500 to 1000 rows ago; the reference for recent rows
+    Spread lately;          ///< same, up to 500 rows ago
+    double until_next = 0;  ///< rows until before and lately are replaced
     Spread recent;          ///< of the last 200 rows, clipped
-    double now = 0;         ///< mean of the last 200 rows, as they came
-    double distance = 0;    ///< when it was judged last
+    double now = 0;         ///< mean of the last 200 rows, unclipped
+    double distance = 0;    ///< at the last evaluation
     bool moved = false;
     [[nodiscard]] double measured_distance() const noexcept;
   };
@@ -66,15 +67,14 @@ class FeatureDrift {
   std::vector<Known> known_;
   std::size_t waiting_ = 0;  ///< rows in the sums
   bool all_begun_ = false;
-  std::vector<float> first_;   ///< those rows, while a feature has not begun
-  std::vector<float> sorted_;  // scratch
-  // Of each feature, in vectors, for a batch goes over them row by row.
-  std::vector<float> center_, reach_;                   ///< of offsets: from what, clipped at what
+  std::vector<float> first_;   ///< these rows, until every feature has been measured
+  std::vector<float> sorted_;  ///< scratch
+  // By feature, as vectors, since a batch is processed row by row.
+  std::vector<float> center_, reach_;                   ///< of offsets: origin and limit
   std::vector<float> sum_, square_, as_they_came_;      ///< of offsets
   std::vector<std::uint32_t> missing_;                  ///< rows
-  std::vector<float> last_;                             ///< value; NaN before there is one
-  std::vector<std::uint32_t> still_, longest_, turns_;  ///< rows that had it; most rows that had one value
-                                                        ///< before; times that it took another
+  std::vector<float> last_;                             ///< value; NaN before the first
+  std::vector<std::uint32_t> still_, longest_, turns_;  ///< current and longest run; changes
 };
 
 }  // namespace rivulet::runtime

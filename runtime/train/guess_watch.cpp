@@ -8,16 +8,16 @@ namespace {
 
 constexpr std::uint64_t judged_rows = 1000;
 constexpr std::uint64_t judged_batches = 8;
-constexpr double counted_rows = 20'000;  ///< then what was counted is halved
+constexpr double counted_rows = 20'000;  ///< halves the counts at this number
 constexpr double bad_guess = 10;
 constexpr double bad_start = 3;
 constexpr double good_guess = 2;
-/// Of one batch, beside what would be bad, or good: half of what eight batches may come to.
+/// Maximum of one batch, relative to the bad or good loss: half of what eight batches may sum up to.
 constexpr double worst = 4;
 constexpr double falling = 0.9;
-constexpr double mild = 3;  ///< beside what is bad: a healthy model comes down from there
+constexpr double mild = 3;  ///< relative to the bad loss: a healthy model recovers from there
 constexpr double falling_fast = 0.5;
-/// What a step may be doubles often meanwhile (ExplosionWatch): rows that are really so are trained by then.
+/// ExplosionWatch raises its limits several times within these; correct rows are trained by then.
 constexpr std::uint32_t refused_times = 64;
 constexpr std::uint64_t refused_rows = 2 * judged_rows;
 
@@ -60,8 +60,7 @@ void GuessWatch::computed(const devices::StepReport& report, const BatchView& ba
   own = std::min(own, batch.rows);
   if (own == 0 || report.rows == 0) return;
   count_targets(batch, own);
-  // A device that sees one class only guesses without a loss: what a model that knows nothing has counts,
-  // too.
+  // On a device with one class the guess has loss 0; so the loss of an untrained model counts, too.
   const Guess beside = guess();
   const double bad = std::max(bad_guess * beside.knows_shares, bad_start * beside.knows_nothing);
   const double good = std::max(good_guess * beside.knows_shares, beside.knows_nothing);
@@ -109,8 +108,8 @@ GuessWatch::Guess GuessWatch::guess() const {
 }
 
 void GuessWatch::judge() {
-  // Rows that nobody has seen before cost a healthy model much at once, and then less: a fault at last, in a
-  // stream that had none. One that began far off comes down fast.
+  // New kinds of rows cost a healthy model much at first, then less; so do late faults in a stream without
+  // earlier ones. A loss that began far off must fall fast.
   const double loss = bad_.losses / static_cast<double>(bad_.rows);
   const bool falls = loss < (loss < mild ? falling : falling_fast) * loss_before_;
   diverged_ = bad_.exceeds() && bad_before_ && !falls;

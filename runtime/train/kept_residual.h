@@ -10,23 +10,23 @@
 
 namespace rivulet::runtime {
 
-/// What this device has not sent yet, in the columns of the model that it will be added to: they move, and it
-/// follows. Owner: the train thread.
+/// The residual of this device. Follows the model's normalization, so that it stays valid for the parameters
+/// that it will be added to. Owner: the train thread.
 class KeptResidual {
  public:
   explicit KeptResidual(sync::Residual residual) : residual_(std::move(residual)) {}
 
-  /// Lent to the session of each view.
+  /// For the session of each view.
   [[nodiscard]] sync::Residual& numbers() noexcept { return residual_; }
   [[nodiscard]] const sync::Residual& numbers() const noexcept { return residual_; }
 
-  /// As it was saved beside this state.
+  /// Restores the residual saved with this state.
   void restore(const PrivatePart& part, const AgreedState& state) {
     follow_columns_of(state);
     if (!part.residual.empty()) residual_.restore(state.stamp, state.rows, part.residual, part.of_movements);
   }
-  /// A view begins with this state: what an unfinished round has sent is part of it, or it is not. The norm
-  /// of what belonged to another state, and is discarded.
+  /// At the start of a view: keeps or drops the contribution of an unfinished round, depending on whether
+  /// `state` includes it. Returns the norm of a residual discarded because it belongs to another state.
   double resolve(const Stamp& target, const AgreedState& state, const GradientView& contribution) {
     const double lost = residual_.resolve(target, state.rows, contribution);
     follow_columns_of(state);
@@ -46,7 +46,7 @@ class KeptResidual {
   }
 
   sync::Residual residual_;
-  std::vector<devices::Column> columns_;  ///< that it is written in
+  std::vector<devices::Column> columns_;  ///< normalization that the residual is expressed in
 };
 
 }  // namespace rivulet::runtime

@@ -12,9 +12,9 @@
 
 namespace rivulet::runtime {
 
-/// How good the model is on this device's own rows, for status and metrics: beside the group's loss and
-/// accuracy, which all devices show alike. Rows of a batch that comes again, for its view was lost, count
-/// again. Owner: the train thread.
+/// Scores of the model on this device's own rows, for status and metrics; the group's loss and accuracy are
+/// the same on all devices. Rows of a batch that is repeated because its view was lost count twice. Owner:
+/// the train thread.
 class LiveScores {
  public:
   struct Parts {
@@ -22,17 +22,17 @@ class LiveScores {
     NodeStatus& status;
     MetricsSink& metrics;
     bool classification = true;
-    std::vector<std::string> classes = {};  ///< their names; empty: answers are not looked at by class
+    std::vector<std::string> classes = {};  ///< class names; empty: no scores by class
     std::uint64_t window = 1000;            ///< rows
   };
   explicit LiveScores(const Parts& parts);
 
-  /// The first `counted` rows of the batch are this device's, and this is what was computed on it. Shown at
-  /// once, but at most ten times a second.
+  /// Counts the result of a batch whose first `counted` rows are this device's. Publishes it immediately, but
+  /// no more than ten times a second.
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t counted);
-  /// The model is another one: what is known of the last is not shown any more.
+  /// The model was replaced: clears the scores.
   void begin();
-  /// What is not shown yet is.
+  /// Publishes pending scores.
   void show();
 
  private:

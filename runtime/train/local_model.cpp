@@ -31,7 +31,7 @@ void advance(const GradientView& to, const GradientView& from, const GradientVie
     each(to.as<double>(), from.as<double>(), there.as<double>());
 }
 
-/// to = 0 where `at` is not.
+/// to = 0 where `at` is not 0.
 void clear_where(const GradientView& at, const GradientView& to) {
   const auto each = [](auto mark, auto number) {
     for (std::size_t i = 0; i < number.size(); ++i) number[i] = mark[i] != 0 ? 0 : number[i];
@@ -85,7 +85,7 @@ Status LocalModel::compute(const BatchView& batch, std::size_t counted, const Ag
   return ok();
 }
 
-/// Trainers look at what they compute; what is added behind them is looked at here.
+/// The trainer checks what it computes; this checks the buffers appended to it.
 Result<bool> LocalModel::gradient_fits() {
   const auto& layout = parts_.trainer.layout();
   if (!(report_.gradient_norm2 <= sum_part_max * sum_part_max)) return false;
@@ -95,7 +95,7 @@ Result<bool> LocalModel::gradient_fits() {
   return fits_in_average(buffers.value());
 }
 
-/// Hits are whole: what is left of one goes into the next batch, so that many batches have their share.
+/// Hits are integers: carries the fraction over to the next batch, so that the total is right.
 void LocalModel::count_part(double part) {
   report_.loss_sum *= part;
   hits_owed_ += static_cast<double>(report_.correct) * part;
@@ -121,12 +121,12 @@ void LocalModel::sketch_gradient(const devices::ModelLayout& layout) {
 Status LocalModel::make_private(const AgreedState& state) {
   if (private_) return ok();
   devices::ModelLayout layout = state.model.layout();
-  layout.average_rows = 0;  // of the reference
+  layout.average_rows = 0;  // only the reference has an average
   auto copy = devices::ModelState::create(layout, parts_.device);
   if (!copy) return copy.error();
   private_.emplace(std::move(copy).value());
   private_->copy_from(state.model);
-  // An optimizer that corrects for its beginning counts from where its memory does.
+  // An optimizer with bias correction continues the step count of its memory.
   const bool remembers = parts_.optimizer.entry != nullptr && !is_zero(*private_);
   private_steps_ = remembers ? state.stamp.step : 0;
   parts_.intervals.current.start = point();
@@ -178,7 +178,7 @@ void LocalModel::depart() {
   sketches_.begin();
 }
 
-/// The same point, as it is where the model sees columns so.
+/// Converts the point to the normalization `known`.
 void LocalModel::bring_to(const devices::Statistics& known, ModelPoint& point) const {
   const auto& layout = private_->layout();
   const auto by = devices::rescaling_between(point.known.columns, known.columns, layout.normalized);
@@ -193,7 +193,7 @@ void LocalModel::bring_to(const devices::Statistics& known, ModelPoint& point) c
   point.known.columns = known.columns;
 }
 
-/// The copy sees columns and classes so from now on: the same function, and its optimizer on the same way.
+/// Switches the copy and its optimizer to the normalization `known`; the model computes the same function.
 void LocalModel::see(const devices::Statistics& known) {
   const auto& layout = private_->layout();
   devices::Statistics& own = private_->statistics();
@@ -205,7 +205,7 @@ void LocalModel::see(const devices::Statistics& known) {
   own.class_rows = known.class_rows;
 }
 
-/// The copy stands where the reference does.
+/// Resets the copy to the reference.
 void LocalModel::start_from(const AgreedState& state) {
   see(state.model.statistics());
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
@@ -216,8 +216,8 @@ void LocalModel::start_from(const AgreedState& state) {
   parts_.intervals.restart(parts_.clock.now());
 }
 
-/// Where the reference has gone, the copy goes too, and stays ahead of it by the steps since it departed. Of
-/// buffers only those of the group stay.
+/// Applies the reference's change to the copy, which keeps the steps since it departed. Sets the group's
+/// buffers.
 void LocalModel::move_along(const AgreedState& state) {
   ModelPoint& start = parts_.intervals.current.start;
   bring_to(state.model.statistics(), start);
@@ -233,7 +233,7 @@ void LocalModel::move_along(const AgreedState& state) {
   parts_.intervals.commit();
 }
 
-/// Of parameters and buffers nothing.
+/// Excludes parameters and buffers.
 ModelPoint LocalModel::point() const {
   ModelPoint here{.arrays = {}, .steps = private_steps_, .known = private_->statistics()};
   for (std::size_t i = 0; i < private_->layout().optimizer_arrays.size(); ++i) {
@@ -243,7 +243,7 @@ ModelPoint LocalModel::point() const {
   return here;
 }
 
-/// As it is where the copy sees its columns.
+/// Restores the optimizer at `from`, converted to the copy's normalization.
 void LocalModel::recall(const ModelPoint& from) {
   const auto& layout = private_->layout();
   const auto by = devices::rescaling_between(from.known.columns, private_->columns(), layout.normalized);
@@ -260,7 +260,7 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
     parts_.intervals.restart(parts_.clock.now());
     return true;
   }
-  // What was not a number has not been sent, also by a compressor: it must not go on in the momentum.
+  // Values that are not finite were not sent, not even by a compressor: keeps them out of the momentum.
   if (!applied || !movement_fits_) {
     const bool undone = departed() && own().steps() > 0;
     roll_back(state);

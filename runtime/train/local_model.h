@@ -18,19 +18,19 @@
 
 namespace rivulet::runtime {
 
-/// What this device computes by itself: the gradient of its batch, and steps of its own on a private copy of
-/// the model while the group does not agree. Owner: the train thread.
+/// The local work of a device: the gradient of its batch, and local steps on a private copy of the model
+/// between synchronizations. Owner: the train thread.
 ///
-/// The copy starts from the agreed model (the reference) after each agreement; what the optimizer remembers
-/// of the device's own steps stays with the device:
+/// The copy starts from the agreed model (the reference) after each synchronization. The optimizer's memory
+/// of local steps stays on the device:
 ///
-///   step, step, ... -> prepare_delta -> agreed (they are in the sum, or their rows are used up)
-///                                    |  roll_back (their rows come again) | adopt (another state is the
-///                                    reference)
+///   step, step, ... -> prepare_delta -> agreed (the steps are in the sum, or their rows are dropped)
+///                                    |  roll_back (their rows come again)
+///                                    |  adopt (another state becomes the reference)
 ///
-/// or, where steps go on while the group agrees:
+/// or, if local steps continue during the synchronization:
 ///
-///   ... -> prepare_delta -> depart -> step, step -> agreed (the copy moves along with the reference)
+///   ... -> prepare_delta -> depart -> step, step -> agreed (the copy follows the reference)
 ///                                                |  roll_back (the rows of all steps come again)
 class LocalModel {
  public:
@@ -44,88 +44,88 @@ class LocalModel {
   /// Errors: unavailable (memory).
   static Result<std::unique_ptr<LocalModel>> create(const Parts& parts);
 
-  /// Gradient of the batch on the private copy, or on the agreed model while there is none. Nothing is done
-  /// for a batch that it has computed already, or that has no rows. `counted`: of its rows, those that the
-  /// report is of; loss and hits of all others are taken to be like theirs. Errors: the trainer's.
+  /// Computes the gradient of the batch on the private copy, or on the agreed model if there is no copy. Does
+  /// nothing for an empty batch or one that is already computed. `counted`: rows that the report covers;
+  /// their loss and hits are taken as their share of the batch. Errors: the trainer's.
   Status compute(const BatchView& batch, std::size_t counted, const AgreedState& state);
-  /// The batch is another one.
+  /// The batch has changed.
   void invalidate() noexcept { computed_ = false; }
-  /// The batch is done with.
+  /// The batch is finished.
   void settle() noexcept {
     computed_ = false;
     finite_ = true;
   }
   [[nodiscard]] bool is_computed() const noexcept { return computed_; }
-  /// Of the batch as it is: its loss and all of its gradient, buffers included, may be part of a sum.
+  /// True if the loss and all of the gradient, buffers included, may be part of a sum.
   [[nodiscard]] bool finite() const noexcept { return finite_; }
-  /// ... but it is not to be.
+  /// Excludes the batch from sums.
   void refuse() noexcept { finite_ = false; }
   [[nodiscard]] const devices::StepReport& report() const noexcept { return report_; }
   [[nodiscard]] double compute_seconds() const noexcept { return compute_seconds_; }
 
-  /// Contribution of this round, where the host can read it: the gradient [P + B].
+  /// Makes the gradient [P + B] this round's contribution, in host memory.
   Status prepare_gradient();
-  /// ... is sketched, as a step of its own and as a movement.
+  /// Sketches the contribution, both as a local step and as a delta.
   void sketch_gradient(const devices::ModelLayout& layout);
-  /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers.
+  /// Makes the delta (reference - private copy) and the copy's buffers this round's contribution.
   Status prepare_delta(const AgreedState& state);
-  /// ... and no step was made since.
+  /// True if no step was made since the delta was prepared.
   [[nodiscard]] bool is_prepared() const noexcept { return delta_ready_; }
-  /// The movement, buffers included, may be part of a sum; its norm.
+  /// True if the delta, buffers included, may be part of a sum.
   [[nodiscard]] bool movement_fits() const noexcept { return movement_fits_; }
   [[nodiscard]] double movement_norm() const noexcept { return movement_norm_; }
   [[nodiscard]] const GradientView& contribution() const noexcept { return mine_; }
-  /// The movement has left: steps from here on are of the next one. One copy of the model and of what its
-  /// optimizer remembers.
+  /// The delta has been sent; the next steps belong to the next delta. Cost: a copy of the model and of the
+  /// optimizer's arrays.
   void depart();
-  /// ... and its agreement is under way.
+  /// True while the synchronization of a departed delta is under way.
   [[nodiscard]] bool departed() const noexcept { return parts_.intervals.in_flight.has_value(); }
 
-  /// One step with the gradient on the private copy; the agreed state waits for the next agreement.
+  /// Makes one step with the gradient on the private copy. The agreed state only changes when synchronizing.
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
-  /// Of the last own step.
+  /// Of the last local step.
   [[nodiscard]] const devices::ApplyReport& applied() const noexcept { return applied_; }
   [[nodiscard]] OwnSteps& own() noexcept { return parts_.intervals.current.steps; }
   [[nodiscard]] const OwnSteps& own() const noexcept { return parts_.intervals.current.steps; }
-  /// Own steps and movements are sketched, or not: one pass over each.
+  /// Turns sketches of local steps and deltas on or off. Cost: one pass over each.
   void sketch(bool wanted) noexcept { sketching_ = wanted; }
   [[nodiscard]] const StepSketches& sketches() const noexcept { return sketches_; }
 
-  /// The group has agreed, and `state` is what it led to; `applied`: with the steps since the last time.
-  /// `left`: nothing, or [P], not 0 where the movement leaves no momentum behind. False: steps that were made
-  /// since depart() are undone.
+  /// The group has synchronized; `state` is the result. `applied`: it includes the steps of the oldest
+  /// interval. `left`: empty, or [P], not 0 where the delta leaves no momentum. Returns false if steps since
+  /// depart() were undone.
   bool agreed(const AgreedState& state, bool applied, const GradientView& left);
-  /// The group has stepped with gradients: what the optimizer remembers is the group's from now on.
+  /// The group has stepped with gradients: the optimizer's memory is the group's from now on.
   void follow_group() noexcept {
     sketches_.begin();
     if (private_) forget_own();
     parts_.intervals.restart(parts_.clock.now());
   }
-  /// The rows of the steps since the last agreement come again.
+  /// Undoes all local steps since the last synchronization; their rows are read again.
   void roll_back(const AgreedState& state);
-  /// `state` has taken the place of the reference, which was at `before` with this row clock. It is what the
-  /// prepared movement led to elsewhere, or has nothing to do with this device's own steps.
+  /// `state` has replaced the reference, whose stamp and row count were `before` and `rows_before`. It is
+  /// either the result of the prepared delta, or unrelated to this device's local steps.
   void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before,
              const GradientView& left);
 
-  /// For replays: the copy stands where it was at a depart(), for the steps that were made from there; then
-  /// it moves along with the reference as agreed() had it.
+  /// For replays: returns the copy to the point of a depart(), to repeat the steps made from there. go_on()
+  /// then applies the reference's change as agreed() did.
   void go_back(const ModelPoint& departure);
   void go_on(const AgreedState& state);
 
-  /// The private copy is made, if there is none. Errors: unavailable (memory).
+  /// Makes the private copy if there is none. Errors: unavailable (memory).
   Status make_private(const AgreedState& state);
-  /// What the optimizer remembers of own steps, as the last agreement left it; nothing: it has made none.
+  /// Optimizer arrays of the local steps, as of the last synchronization; empty if there were no steps.
   [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
   [[nodiscard]] std::uint64_t kept_steps() const noexcept { return behind_agreement().steps; }
   [[nodiscard]] double kept_norm() const noexcept { return behind_agreement().known.usual_norm; }
-  /// A gradient that is longer is made as long, by the next own step; 0: any is right.
+  /// The norm to which the next local step clips its gradient; 0: no limit.
   [[nodiscard]] double longest_gradient(const AgreedState& state) const {
     return devices::longest_gradient(parts_.optimizer, (private_ ? *private_ : state.model).statistics());
   }
   /// 0 if there is nothing.
   [[nodiscard]] std::uint64_t kept_digest() const;
-  /// ... as it was saved beside the agreed state that this process begins with. Errors: unavailable (memory).
+  /// Restores arrays saved with the agreed state that this process begins with. Errors: unavailable (memory).
   Status begin_with(const PrivatePart& part, const AgreedState& state);
 
  private:
@@ -147,20 +147,20 @@ class LocalModel {
   const Parts parts_;
   std::unique_ptr<devices::Memory> memory_;
   GradientView gradient_;                             ///< [P + B] on the device
-  std::unique_ptr<devices::Memory> movement_memory_;  ///< null: no own step was made yet
-  GradientView mine_;                                 ///< host view of the contribution of this round
+  std::unique_ptr<devices::Memory> movement_memory_;  ///< null before the first delta
+  GradientView mine_;                                 ///< host view of this round's contribution
   std::optional<devices::ModelState> private_;
-  std::uint64_t private_steps_ = 0;  ///< on it, since it was made
+  std::uint64_t private_steps_ = 0;  ///< made on it
   StepSketches sketches_;
   bool sketching_ = false;
   bool movement_fits_ = true;
   double movement_norm_ = 0;
-  bool delta_ready_ = false;  ///< mine_ is their movement
-  bool computed_ = false;     ///< gradient_ belongs to the batch as it is
+  bool delta_ready_ = false;  ///< mine_ is the current delta
+  bool computed_ = false;     ///< gradient_ belongs to the current batch
   bool finite_ = true;
   devices::StepReport report_;
-  std::size_t computed_rows_ = 0;  ///< of the batch, those included that are not counted
-  double hits_owed_ = 0;           ///< parts of hits that batches before were too small for
+  std::size_t computed_rows_ = 0;  ///< all rows of the batch, also those not counted
+  double hits_owed_ = 0;           ///< fractions of hits carried over
   devices::ApplyReport applied_;
   double compute_seconds_ = 0;
 };

@@ -22,9 +22,9 @@ void take_from(const GradientView& numbers, const GradientView& less) {
     each(numbers.as<double>(), less.as<double>());
 }
 
-/// The reference moves by what the private copies moved on average (reference - copy, as a gradient points);
-/// buffers are their average. The optimizer's memory is with the devices: what the group has of it is of
-/// another time.
+/// Moves the reference by the average delta (reference - copy, the direction of a gradient). Buffers become
+/// the average of the devices' buffers. Clears the group's optimizer arrays, which are out of date: the
+/// devices have current ones.
 void apply_delta(devices::ModelState& model, const GradientView& sum) {
   const auto& layout = model.layout();
   take_from(model.parameters(), sum.slice(0, layout.parameters));

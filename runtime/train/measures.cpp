@@ -8,7 +8,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Where a measurement stands in the facts of a view; nothing if nobody wants it.
+/// Position of a measurement in the facts of a view; nullopt if it is not requested.
 std::optional<std::size_t> place_of(std::span<const sync::policy::FactField> wanted, std::string_view name) {
   std::size_t place = 0;
   for (const sync::policy::FactField& field : wanted) {
@@ -62,7 +62,7 @@ std::vector<float> Measures::take(const Entering& now) {
     if (field.name == "label_counts") std::ranges::copy(labels_, std::back_inserter(all));
     if (field.name == "movement_sketch") std::ranges::copy(sketches.movement(), std::back_inserter(all));
     all.resize(end);
-    // Of a model that has diverged: nothing is known.
+    // Replaces values of a diverged model by 0, which means unknown.
     for (std::size_t i = end - field.count; i < end; ++i)
       if (!std::isfinite(all[i])) all[i] = 0;
   }
@@ -86,7 +86,7 @@ void Measures::stepped(std::size_t rows, double seconds) {
   if (rows > 0 && std::exchange(warm_, true)) fit().add(static_cast<double>(rows), seconds);
 }
 
-/// The first device has waited for the last one: that time is not part of the exchange.
+/// Subtracts the time that this device waited for the last one: it is not part of the exchange.
 void Measures::ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds) {
   const auto place = place_of(wanted_, "apart_seconds");
   if (!place) return;

@@ -16,48 +16,48 @@
 
 namespace rivulet::runtime {
 
-/// The numbers that controllers want beside the facts that all rounds have (ControllerEntry::fact_fields), by
-/// their names; of a name that nothing is known of: 0. Owner: the train thread.
+/// Measurements that controllers request in addition to the common facts (ControllerEntry::fact_fields), by
+/// name. Unknown names give 0. Owner: the train thread.
 class Measures {
  public:
-  /// `speed_hint`: of this device, as somebody says.
+  /// `speed_hint`: configured speed of this device.
   explicit Measures(double speed_hint) : speed_hint_(speed_hint) {}
-  /// A view begins.
+  /// At the start of a view.
   void begin(std::vector<sync::policy::FactField> wanted);
-  /// Something wants the sketches of LocalModel, which cost a pass over each own gradient.
+  /// True if a controller requests the sketches of LocalModel, which cost a pass over each local gradient.
   [[nodiscard]] bool wants_sketches() const noexcept { return wants_sketches_; }
-  /// Something wants what compression would keep of the contribution.
+  /// True if a controller requests the compression gain of the contribution.
   [[nodiscard]] bool wants_gains() const noexcept { return wants_gains_; }
-  /// ... or only how large the contribution is.
+  /// True if a controller requests only the norm of the contribution.
   [[nodiscard]] bool wants_norm() const noexcept { return wants_norm_; }
 
-  /// What a device knows when it enters a round.
+  /// State of the device when it enters a round.
   struct Entering {
     const LocalModel& model;
-    std::uint64_t record_bytes = 0;  ///< behind the rows of this round
+    std::uint64_t record_bytes = 0;  ///< of the rows of this round
     double apart_seconds = 0;        ///< since the last round ended
-    double stepping_seconds = 0;     ///< that its turns to step took
+    double stepping_seconds = 0;     ///< spent on local steps
     std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
     sync::Gains gains;               ///< of the contribution; 0 if there is none
     double kept_norm = 0;            ///< of the residual
   };
   std::vector<float> take(const Entering& now);
-  /// A step of N rows was computed, compute only.
+  /// A step of `rows` rows was computed; `seconds` of compute only.
   void stepped(std::size_t rows, double seconds);
-  /// The first `own` rows of a batch are trained: their targets are labels.
+  /// The first `own` rows of a batch are trained; their targets are labels.
   void trained(const BatchView& batch, std::size_t own);
-  /// N bytes of copies of rows have left with the facts.
+  /// `bytes` of injected rows were sent with the facts.
   void copied(std::uint64_t bytes) { copied_bytes_ += bytes; }
   [[nodiscard]] bool wants_labels() const noexcept { return wants_labels_; }
   [[nodiscard]] bool wants_feature_skew() const noexcept { return wants_feature_skew_; }
-  /// The round is held: labels that it took along go with the next one.
+  /// The round is deferred: returns its labels to the next one.
   void held();
-  /// How much own gradients change.
+  /// Changes of local gradients.
   [[nodiscard]] NormWatch& norms() noexcept { return norms_; }
   [[nodiscard]] const NormWatch& norms() const noexcept { return norms_; }
-  /// How far this device's features are from those of all.
+  /// Distance of this device's features from those of all devices.
   [[nodiscard]] FeatureSkew& skew() noexcept { return skew_; }
-  /// The round has ended, and agreed: so long after this device had entered it.
+  /// The round has ended, `sync_seconds` after this device entered it.
   void ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds);
 
  private:
@@ -68,7 +68,7 @@ class Measures {
   const double speed_hint_;
   std::vector<sync::policy::FactField> wanted_;
   sync::policy::LinearFit::Memory compute_{};  ///< seconds of a step by its rows
-  bool warm_ = false;                          ///< the first step of a process takes longer than all others
+  bool warm_ = false;  ///< skips the first step of a process, which takes longer than others
   bool wants_sketches_ = false;
   bool wants_gains_ = false;
   bool wants_norm_ = false;
@@ -77,7 +77,7 @@ class Measures {
   bool wants_labels_ = false;
   bool wants_feature_skew_ = false;
   using Labels = std::array<float, sync::policy::label_bins>;
-  Labels labels_{};                 ///< rows of each since take()
+  Labels labels_{};                 ///< rows by label since take()
   Labels labels_taken_{};           ///< by the last take()
   std::uint64_t copied_bytes_ = 0;  ///< since take()
   NormWatch norms_;

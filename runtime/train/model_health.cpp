@@ -21,7 +21,7 @@ void ModelHealth::computed(LocalModel& model, const BatchView& batch, std::size_
   guess_.computed(model.report(), batch, own, finite);
 }
 
-/// Rows that came before a checkpoint know nothing of it.
+/// Only rows trained after a checkpoint count for its trial.
 void ModelHealth::follow_trial(const AgreedState& state, const CheckpointCycle& checkpoints) {
   const Stamp now = sync::policy::Divergence::on_trial(state.controllers);
   if (std::exchange(on_trial_, now) != now) {

@@ -15,8 +15,8 @@
 
 namespace rivulet::runtime {
 
-/// Whether the model is good or has diverged by this device's own rows, and what of its work would lead
-/// nowhere: refused, not contributed. Owner: the train thread.
+/// Judges on this device's own rows whether the model is good or has diverged, and rejects batches and deltas
+/// that would ruin it. Owner: the train thread.
 class ModelHealth {
  public:
   struct Parts {
@@ -24,8 +24,8 @@ class ModelHealth {
     NodeStatus& status;
     const devices::OptimizerConfig& optimizer;
     GuessWatch::Targets targets = GuessWatch::Targets::classes;
-    std::size_t classes = 0;     ///< labels that there are; 0: targets are any numbers
-    bool classification = true;  ///< untrained, the loss is ln(classes)
+    std::size_t classes = 0;     ///< number of labels; 0: numeric targets
+    bool classification = true;  ///< the loss of an untrained model is ln(classes)
   };
   explicit ModelHealth(const Parts& parts)
       : parts_(parts),
@@ -33,38 +33,38 @@ class ModelHealth {
         guess_(parts.targets, parts.classes),
         notice_(parts.clock, parts.status) {}
 
-  /// The batch was computed: it is refused if a step at this rate would lead nowhere. The first `own` rows
-  /// are this device's.
+  /// The batch was computed. Rejects it if a step at this rate would ruin the model. The first `own` rows are
+  /// this device's.
   void computed(LocalModel& model, const BatchView& batch, std::size_t own, const AgreedState& state,
                 double learning_rate_factor);
-  /// The delta that the model has prepared may be part of a sum.
+  /// True if the prepared delta may be part of a sum.
   [[nodiscard]] bool accepts_delta(const LocalModel& model) {
     return model.movement_fits() && !explosions_.refuses_movement(model.movement_norm(), model.own());
   }
-  /// N rows were used up for nothing.
+  /// `rows` were dropped by a rejection.
   void refused(std::size_t rows) noexcept { guess_.refused(rows); }
-  /// Others were contributed.
+  /// Rows were contributed.
   void contributed() noexcept { guess_.taken(); }
 
-  /// The group has agreed on rows with this loss.
+  /// The group has synchronized on rows with this loss.
   void agreed(double loss_sum, std::uint64_t rows) { explosions_.agreed(loss_sum, rows); }
-  /// The norm of the agreed parameters.
+  /// Sets the norm of the agreed parameters.
   void stands_at(double norm) noexcept { explosions_.stands_at(norm); }
-  /// After a round: another checkpoint may be on trial, and be on this device's disk by now.
+  /// After a round: the checkpoint on trial may have changed, or have reached this device's disk.
   void follow_trial(const AgreedState& state, const CheckpointCycle& checkpoints);
 
-  /// A view begins: the model may be another one.
+  /// At the start of a view: the model may have been replaced.
   void begin_view() { guess_.begin(); }
-  /// The group has gone back to another state.
+  /// The group has rolled back to another state.
   void went_back() {
     guess_.begin();
     explosions_ = ExplosionWatch(parts_.classes);
   }
 
-  /// What it says to the group: flags of Facts.
+  /// Flags of Facts that report the result to the group.
   [[nodiscard]] std::uint32_t flags() const noexcept {
     return (guess_.diverged() ? sync::flag_diverged : 0U) | (guess_.sound() ? sync::flag_sound : 0U) |
-           // A disk may have been too slow for a checkpoint. What few have could not be gone back to.
+           // A slow disk may miss the checkpoint. The group could not roll back to one that few devices have.
            (guess_.good() && trial_saved_ ? sync::flag_good : 0U);
   }
 
@@ -73,7 +73,7 @@ class ModelHealth {
   ExplosionWatch explosions_;
   GuessWatch guess_;
   RetreatNotice notice_;
-  Stamp on_trial_;            ///< the checkpoint that guess_ looks behind
+  Stamp on_trial_;            ///< the checkpoint that guess_ judges
   bool trial_saved_ = false;  ///< it is on this device's disk
 };
 

@@ -8,12 +8,12 @@
 
 namespace rivulet::runtime {
 
-/// How much this device's gradients have changed from one own step to the next: what makes it call the others
-/// (SelSync, Tyagi and Swany, CLUSTER 2023). Owner: the train thread.
+/// Measures how much this device's gradients change from one local step to the next, for requests of early
+/// synchronization (SelSync, Tyagi and Swany, CLUSTER 2023). Owner: the train thread.
 class NormWatch {
  public:
-  /// Of a step of N rows. `weight`: of the newest in the mean, 0 < weight <= 1. The norm of a mean of
-  /// few rows has more noise in it: a batch of another size begins the mean anew, and is not a change.
+  /// Adds a step of `rows` rows. `weight`: of the newest in the mean, 0 < weight <= 1. The norm of a mean
+  /// over few rows contains more noise: another batch size restarts the mean and counts as no change.
   void add(double norm2, double weight, std::size_t rows) {
     if (!std::isfinite(norm2)) return;
     if (sync::policy::is_another_batch(static_cast<double>(rows), rows_) && mean_ > 0) {
@@ -22,11 +22,11 @@ class NormWatch {
     }
     const double before = mean_;
     mean_ = before > 0 ? before + weight * (norm2 - before) : norm2;
-    // Nothing to compare with: everything is new.
+    // Without an earlier mean, everything counts as changed.
     const double change = before > 0 ? std::abs(mean_ - before) / before : unknown;
     change_ = std::max(change_, change);
   }
-  /// The largest relative change of the smoothed squared norm since the group agreed last.
+  /// The largest relative change of the smoothed squared norm since the last synchronization.
   [[nodiscard]] double change() const noexcept { return change_; }
   [[nodiscard]] bool calls(const sync::policy::Schedule& schedule) const noexcept {
     return schedule.local && schedule.local->early && change_ >= schedule.local->early->change;
@@ -36,7 +36,7 @@ class NormWatch {
  private:
   static constexpr double unknown = 1e9;
   double mean_ = 0;
-  double rows_ = 0;  ///< usual ones
+  double rows_ = 0;  ///< usual batch size
   double change_ = 0;
 };
 

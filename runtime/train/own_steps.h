@@ -10,63 +10,62 @@
 
 namespace rivulet::runtime {
 
-/// The steps that a device has made of its own since the group agreed last, and what it will announce of
-/// them. Owner: the train thread.
+/// Local steps since the last synchronization, and what the device announces about them. Owner: train thread.
 class OwnSteps {
  public:
-  /// The group has agreed: everything before is part of that, or will never be part of anything.
+  /// The group has synchronized: the steps are part of it or discarded.
   void begin(TimePoint now) {
     const double known = compute_seconds();
     *this = {};
     known_compute_seconds_ = known;
     restart(now);
   }
-  /// These are under way to the group: what is made from here on comes behind them.
+  /// The steps of `before` are being synchronized; new steps follow them.
   void follow(const OwnSteps& before, TimePoint now) {
     known_compute_seconds_ = before.compute_seconds();
     restart(now);
   }
-  /// The group has met without agreeing, or another view begins: what was made is still to be announced.
+  /// A round ended without aggregating, or another view begins: the steps are still to be announced.
   void restart(TimePoint now) noexcept {
     turns_ = 0;
     began_ = last_ended_ = now;
   }
 
-  /// It is time for the group to agree.
+  /// True if the scheduled synchronization is due.
   [[nodiscard]] bool complete(const sync::policy::Schedule& schedule, TimePoint now) const noexcept;
-  /// No further step can be announced: the group should agree now.
-  /// `partitions`: that the device reads.
+  /// True if no further step can be announced, so the group should synchronize now. `partitions`: number of
+  /// partitions that the device reads.
   [[nodiscard]] bool full(std::size_t partitions) const noexcept;
-  /// When it will be, or when the next step is due, if nothing comes before.
+  /// Time of the next scheduled synchronization or step, whichever comes first.
   [[nodiscard]] TimePoint next_at(const sync::policy::Schedule& schedule) const noexcept;
-  /// The turn of the next step has come: with `rows` that wait, or because there has been none for too long.
+  /// True if the next step is due: enough `rows` wait, or the last step was too long ago.
   [[nodiscard]] bool is_due(std::size_t rows, std::size_t wanted, Duration wait,
                             TimePoint now) const noexcept {
     return rows >= wanted || now >= last_ended_ + wait;
   }
 
-  /// A turn has passed in which no step was made: there were no rows, or their gradient was not a number.
+  /// A turn passed without a step, because there were no rows or their gradient was not finite.
   void pass(TimePoint now) noexcept {
     ++turns_;
     last_ended_ = now;
   }
-  /// A step was made of these rows, all of them its own.
+  /// Adds a step made of these rows, all of them this device's own.
   void add(const devices::StepReport& report, std::span<const RowTag> rows, double compute_seconds,
            TimePoint now);
 
-  /// The agreement that was under way has ended: what was made until now was made meanwhile.
+  /// The synchronization under way has ended: counts the steps made so far as steps ahead.
   void agreed() noexcept { ahead_ = steps(); }
 
   [[nodiscard]] std::uint32_t steps() const noexcept { return static_cast<std::uint32_t>(made_.size()); }
-  /// Of these, the first ones: made while the last agreement was under way.
+  /// Number of steps made during the last synchronization; they come first.
   [[nodiscard]] std::uint32_t ahead() const noexcept { return ahead_; }
-  /// From where the turns began to the end of the last one.
+  /// From the first turn to the end of the last one.
   [[nodiscard]] Duration stepping() const noexcept { return last_ended_ - began_; }
   [[nodiscard]] std::uint32_t rows() const noexcept { return rows_; }
-  /// Of the records behind them.
+  /// Bytes of the records of these rows.
   [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_; }
   [[nodiscard]] double loss_sum() const noexcept { return loss_sum_; }
-  /// Of a row, in the first half of the steps and in the last one; of one step it is the same.
+  /// Loss per row in the first and in the second half of the steps; equal for one step.
   [[nodiscard]] double early_loss() const noexcept { return mean_loss(0, (made_.size() + 1) / 2).loss; }
   [[nodiscard]] double late_loss() const noexcept { return mean_loss(made_.size() / 2, made_.size()).loss; }
   [[nodiscard]] std::uint64_t late_rows() const noexcept {
@@ -74,9 +73,9 @@ class OwnSteps {
   }
   [[nodiscard]] std::uint64_t correct() const noexcept { return correct_; }
   [[nodiscard]] double gradient_norm2() const noexcept;   ///< mean of the steps
-  [[nodiscard]] double compute_seconds() const noexcept;  ///< mean of the steps, or of those before
-  [[nodiscard]] double computing() const noexcept { return compute_seconds_; }  ///< all of the steps
-  /// Of each interval that trained rows, step by step; FactsSection::step_rows.
+  [[nodiscard]] double compute_seconds() const noexcept;  ///< mean of the steps, or of earlier ones
+  [[nodiscard]] double computing() const noexcept { return compute_seconds_; }  ///< sum of the steps
+  /// Rows of each interval that trained rows, step by step; FactsSection::step_rows.
   [[nodiscard]] std::vector<std::uint32_t> rows_of(std::span<const RowInterval> intervals) const;
 
  private:

@@ -17,7 +17,7 @@ void Prequential::add(std::uint64_t rows, double loss_sum, std::uint64_t correct
   }
 }
 
-/// Added up anew each time: what is not finite would never leave a running sum.
+/// Sums up the entries at each call: a value that is not finite would never leave a running sum.
 double Prequential::loss() const noexcept {
   double sum = 0;
   for (const Entry& entry : entries_) sum += entry.loss_sum;
@@ -32,7 +32,7 @@ void TimeToAccuracy::add(double seconds, double accuracy) {
                                                                          {0.97, "0.97"},
                                                                          {0.98, "0.98"},
                                                                          {0.99, "0.99"}}};
-  // Who is above a level is above those below it: what was reached is how far it has come.
+  // An accuracy above one level is above all lower levels: the number of reached levels is enough.
   while (reached_.size() < levels.size() && accuracy >= levels[reached_.size()].first)
     reached_.emplace(levels[reached_.size()].second, seconds);
 }

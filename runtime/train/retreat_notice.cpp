@@ -25,9 +25,9 @@ void RetreatNotice::show(std::span<const sync::policy::ControllerMemory> agreed)
   std::string phrase;
   if (tries > 0 || now < until_)
     phrase = fmt::format(
-        "the model had diverged, and the group went back to {}, at {:.3g} of the learning rate; {}",
+        "the model had diverged, and the group rolled back to {}, at {:.3g} of the learning rate; {}",
         went_back_to_, Divergence::learning_rate_factor(agreed),
-        tries > 0 ? "rows have yet to show that it is good" : "rows behind it have shown that it is good");
+        tries > 0 ? "not confirmed by new rows yet" : "confirmed by the rows since");
   if (phrase == shown_) return;
   shown_ = phrase;
   status_.set_went_back(std::move(phrase));

@@ -9,12 +9,12 @@
 
 namespace rivulet::runtime {
 
-/// Says in the status that the group has gone back: until rows have shown that the model is good, and for
-/// some minutes, so that somebody sees it. Owner: the train thread.
+/// Shows in the status that the group has rolled back: until rows have shown that the model is good, and for
+/// some minutes, so that users notice it. Owner: the train thread.
 class RetreatNotice {
  public:
   RetreatNotice(const Clock& clock, NodeStatus& status) : clock_(clock), status_(status) {}
-  /// `agreed`: what the agreed state remembers. After each round.
+  /// After each round. `agreed`: memory of controllers in the agreed state.
   void show(std::span<const sync::policy::ControllerMemory> agreed);
 
  private:

@@ -11,7 +11,7 @@ using sync::policy::Mode;
 
 namespace {
 
-/// Few enough to show a model that has just diverged, too many for a lucky row to hide it.
+/// Short enough to show a model that has just diverged, long enough that single rows do not hide it.
 constexpr std::uint64_t own_window = 64;
 
 }  // namespace
@@ -46,7 +46,7 @@ void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch) {
     trained.record_bytes += tag.record_bytes;
 }
 
-/// The bytes: what shipping the rows to one server would have sent, at the least.
+/// The bytes are the minimum that shipping the rows to one server would have sent.
 void RoundReport::credit(const Credit& rows, std::uint64_t step) {
   const LocalInterval::Trained of = std::exchange(parts_.intervals.oldest().trained, {});
   if (rows.nonfinite > 0) drop(rows.nonfinite, step);
@@ -62,7 +62,7 @@ void RoundReport::drop(std::uint64_t rows, std::uint64_t step) {
   warn_of_nonfinite(rows, step);
 }
 
-/// A model that has diverged drops every batch: said, but not in every round.
+/// A diverged model drops every batch: warns, but not in every round.
 void RoundReport::warn_of_nonfinite(std::uint64_t rows, std::uint64_t step) {
   constexpr Duration quiet = std::chrono::seconds(10);
   const TimePoint now = parts_.clock.now();
@@ -70,13 +70,13 @@ void RoundReport::warn_of_nonfinite(std::uint64_t rows, std::uint64_t step) {
   warn_again_at_ = now + quiet;
   parts_.log.write(
       Level::warn,
-      "rows dropped: what was computed on them is not finite, or has exploded; has the model diverged?",
+      "rows dropped: the result computed on them is not finite, or has exploded; has the model diverged?",
       {{"rows", std::to_string(rows)},
        {"rows_in_all", std::to_string(dropped_)},
        {"step", std::to_string(step)}});
 }
 
-/// From the record's timestamp to its training, of the batch's oldest row.
+/// From the record's timestamp to its training, for the oldest row of the batch.
 void RoundReport::observe_delay(const BatchView& batch) {
   const auto tags = batch.tags;
   if (tags.empty() || tags.front().timestamp_ms <= 0) return;
@@ -122,7 +122,7 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   const auto& mine = table.facts[round.view.spec.rank];
   auto& status = parts_.status;
   status.wait_s += times.wait_seconds;
-  // What own steps took, and on how many rows, was counted with each of them.
+  // Time and rows of local steps were counted with each step.
   if ((mine.flags & sync::flag_own_steps) == 0) {
     status.compute_s += round.compute_seconds;
     took_batch(mine.rows);
@@ -173,7 +173,7 @@ void RoundReport::measure_own(const sync::Facts& mine) {
   parts_.status.own_loss.store(own_.loss());
 }
 
-/// Who knows nothing of a row answers 0, and is wrong by what it should have said.
+/// The baseline is a model without training, which predicts 0: its squared error is the squared target.
 void RoundReport::measure_guess(std::size_t own, const BatchView& batch) {
   if (parts_.classes > 0 || own == 0 || batch.rows == 0) return;
   const std::size_t each = batch.targets.size() / batch.rows;

@@ -21,19 +21,19 @@ namespace rivulet::runtime {
 /// What became of the rows of a batch.
 enum class Fate : std::uint8_t { trained, dropped, dry_run };
 
-/// When the steps of a round were.
+/// Times within a round.
 struct RoundTimes {
-  TimePoint last_ended{};  ///< the round before
-  TimePoint entered{};     ///< its facts left
+  TimePoint last_ended{};  ///< end of the round before
+  TimePoint entered{};     ///< when its facts were sent
   double wait_seconds = 0;
   double sync_seconds = 0;   ///< of the last round that ended
-  double ahead_seconds = 0;  ///< of that, in which own steps of the next one were made
-  bool early = false;        ///< this device has asked the others to come
-  TimePoint due{};           ///< from then on the silence of peers counts
-  bool peers_due = true;     ///< it does
+  double ahead_seconds = 0;  ///< part of it spent on local steps of the next round
+  bool early = false;        ///< this device requested early synchronization
+  TimePoint due{};           ///< from then on, silent peers count as making no progress
+  bool peers_due = true;     ///< true from that time on
 };
 
-/// What a round was, for people: metrics, status page, accuracy. Owner: the train thread.
+/// Reports rounds to users: metrics, status page, accuracy. Owner: the train thread.
 class RoundReport {
  public:
   struct Parts {
@@ -43,10 +43,10 @@ class RoundReport {
     std::span<const PartitionId> partitions;  ///< of this device
     Logger& log;
     const std::vector<std::string>& topics;
-    bool classification = true;  ///< there is an accuracy to measure
+    bool classification = true;  ///< the model has an accuracy
     std::uint64_t prequential_window = 1000;
-    std::size_t classes = 0;    ///< labels that there are; 0: targets are any numbers
-    double age_at_start_s = 0;  ///< of the process when this object was made
+    std::size_t classes = 0;    ///< number of labels; 0: numeric targets
+    double age_at_start_s = 0;  ///< age of the process when this object was made
     LocalIntervals& intervals;
   };
   explicit RoundReport(const Parts& parts);
@@ -55,13 +55,13 @@ class RoundReport {
   void enter_view(const sync::ViewSpec& spec, const sync::policy::Controllers& controllers);
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
-  /// `own` rows of the batch are done with; they are counted by credit(), as what the group makes of them.
+  /// `own` rows of the batch are finished. credit() counts them once the group has decided about them.
   void settled(Fate fate, std::size_t own, const BatchView& batch);
-  /// The state has changed, and has more of this device's rows than before: trained and dropped.
-  /// The only place where rows are counted, so that pages, metrics and ledger cannot differ.
+  /// The agreed state contains more of this device's rows: trained and dropped ones. Rows are counted only
+  /// here, so that pages, metrics and ledger cannot differ.
   struct Credit {
     std::uint64_t trained = 0;
-    std::uint64_t nonfinite = 0;  ///< dropped for that
+    std::uint64_t nonfinite = 0;  ///< dropped as not finite
     bool operator==(const Credit&) const = default;
   };
   void credit(const Credit& rows, std::uint64_t step);
@@ -73,13 +73,12 @@ class RoundReport {
   struct Ended {
     const View& view;
     const AgreedState& state;
-    double compute_seconds =
-        0;  ///< of its batch; 0 if its steps were own ones, which were counted as they came
+    double compute_seconds = 0;  ///< of its batch; 0 for local steps, which were counted as they were made
     double seconds_training = 0;
     std::size_t rows_waiting = 0;
   };
   void ended(const Ended& round, RoundTimes& times);
-  /// ... and this is what was not sent, and what has left in slots.
+  /// Publishes the norm of the residual and the bytes sent in slots.
   void kept(const sync::Residual& residual);
 
  private:
@@ -100,7 +99,7 @@ class RoundReport {
   LedgerMetrics ledger_;
   Prequential prequential_;
   Prequential own_;      ///< loss of this device's own rows
-  Prequential squares_;  ///< of its targets, where they are any numbers
+  Prequential squares_;  ///< of its numeric targets
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
   std::uint64_t dropped_ = 0;

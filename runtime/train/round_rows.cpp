@@ -50,7 +50,7 @@ bool RoundRows::fill(std::size_t assigned, bool whole) {
   incomplete_ = !enough;
   if (held >= assigned || (!enough && whole)) return false;
   const bool more = batch_.fill(parts_.rows, assigned - held) > 0;
-  incomplete_ = batch_.own_rows() < assigned;  // some of those that waited may have been forgotten
+  incomplete_ = batch_.own_rows() < assigned;  // some of the waiting rows may have been discarded
   return more;
 }
 
@@ -79,7 +79,7 @@ void RoundRows::fold(bool covered) {
   const buffer::Account& folded = in_flight ? parts_.intervals.in_flight->rows : announced_;
   if (covered)
     for (const RowInterval& rows : folded.intervals) parts_.commits.covered(rows.partition, rows.next);
-  if (in_flight) return;  // what was announced moved the offsets when it departed
+  if (in_flight) return;  // the offsets moved when the interval departed
   pending() = {};
   move_next_offsets();
 }
@@ -118,7 +118,7 @@ void RoundRows::stand_at(const AgreedState& state) {
   assign(from);
 }
 
-/// Rows on their way are of an older generation, of whatever partition: none of them counts.
+/// Invalidates all rows in flight, of every partition: they belong to an older generation.
 void RoundRows::assign(const buffer::Cursors& from) {
   decltype(Assignment::cursors) cursors;
   for (const PartitionId& id : partitions_) {
@@ -131,14 +131,14 @@ void RoundRows::assign(const buffer::Cursors& from) {
   parts_.ingest.notify();
 }
 
-/// Discards what waits before `from`. The reader goes on behind the newest row: true if from there to it
-/// nothing is missing.
+/// Discards waiting rows before `from`. The reader continues after the newest row. Returns true if no row
+/// between `from` and the newest is missing.
 bool RoundRows::keeps_all_behind(const buffer::Cursors& from) {
   struct Held {
     std::optional<RowCursor> kept;  ///< oldest row that stays
-    RowCursor next;                 ///< behind the newest
+    RowCursor next;                 ///< after the newest
   };
-  std::map<PartitionId, Held> held;  // what waits, as it lay there
+  std::map<PartitionId, Held> held;  // waiting rows, before discarding
   parts_.rows.discard([&](const RowTag& tag) {
     const auto& [partition, at] = tag.position;
     Held& rows = held[partition];

@@ -19,10 +19,10 @@
 
 namespace rivulet::runtime {
 
-/// The rows of this device in a round: its partitions, where they stand, its batch, and what it announces.
-/// Owner: the train thread.
+/// The rows of this device in a round: its partitions and their next offsets, its batch, and its
+/// announcement. Owner: the train thread.
 ///
-///   fill -> announce -> fold (the round became part of the state) | keep (it did not, but used them)
+///   fill -> announce -> fold (the round is part of the state) | keep (it is not, but used the rows)
 ///                    -> settle (slots are free)  | put_back (the round failed)
 class RoundRows {
  public:
@@ -32,54 +32,54 @@ class RoundRows {
     CommittableOffsets& commits;
     AssignmentSlot& assignments;
     LocalIntervals& intervals;
-    Wake& ingest;  ///< told when slots are free again
+    Wake& ingest;  ///< notified when slots are free
   };
-  /// `claimed`: partitions of this device until a view gives it others. Errors: unavailable (memory).
+  /// `claimed`: partitions of this device until a view assigns others. Errors: unavailable (memory).
   static Result<std::unique_ptr<RoundRows>> create(std::size_t rows_max, devices::Device& device,
                                                    std::vector<PartitionId> claimed, const Parts& parts);
 
-  /// The partitions of this device, ordered.
+  /// The partitions of this device, sorted.
   [[nodiscard]] std::span<const PartitionId> partitions() const noexcept { return partitions_; }
-  /// They are these, as the view says. True: others than before; stand_at() reads them from there.
+  /// Sets the partitions that the view assigns. True if they have changed; stand_at() then reads the new
+  /// ones.
   bool own(std::vector<PartitionId> partitions);
 
   [[nodiscard]] const buffer::Batch& batch() const noexcept { return batch_; }
   [[nodiscard]] std::size_t waiting() const { return parts_.rows.waiting(); }
-  /// Most rows of one batch.
+  /// Maximum number of rows in a batch.
   [[nodiscard]] std::size_t rows_max() const { return std::min(batch_.rows_max(), parts_.rows.capacity()); }
-  /// It does not have the rows that it was assigned.
+  /// True if the batch has fewer rows than assigned.
   [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
 
-  /// Takes rows until the batch has `assigned`; `whole`: all that are missing, or none. True: it has others
-  /// than before.
+  /// Adds waiting rows until the batch has `assigned` rows. `whole`: adds all missing rows or none. True if
+  /// the batch has changed.
   bool fill(std::size_t assigned, bool whole);
-  /// Copies of peers' rows join the batch, to be computed on. How many.
+  /// Adds injected rows to the batch, for computing only. Returns their number.
   std::size_t lend(RowCopies& copies, double for_each_own) { return copies.lend(batch_, for_each_own); }
 
-  /// What this round's rows amount to, with all that was passed over around them, and what is pending.
+  /// Builds this round's announcement: the batch's rows, the skipped ranges around them, and pending rows.
   /// Errors: the ledger's.
   Status announce(bool finite);
-  /// Of what was used, and no aggregating round has announced, no row was trained after all.
+  /// Marks the trained rows among the pending ones as dropped.
   void drop_pending() { buffer::drop_trained(pending()); }
-  /// Of what was announced: the first interval, and all else.
+  /// Of the announcement: the first interval, and everything else.
   [[nodiscard]] RowInterval first_interval() const;
   [[nodiscard]] sync::FactsSection section() const;
-  /// The oldest interval is part of the agreed state, with what was announced of it. `covered`: nothing is
-  /// saved, so that it is as safe as it will ever be.
+  /// The oldest interval and its announcement are part of the agreed state. `covered`: this device saves no
+  /// states, so the offsets can be committed now.
   void fold(bool covered);
-  /// The round used what was announced but did not aggregate: it is announced with the next one that does.
+  /// The round used the announced rows but did not aggregate: the next round that does announces them again.
   void keep();
-  /// Nothing of it will ever be folded (a dry run).
+  /// Drops the pending rows, which a dry run never folds.
   void forget_pending() { pending() = {}; }
-  /// The batch is done with; how many rows of its own it had.
+  /// Finishes the batch and frees its slots. Returns its number of own rows.
   std::size_t settle();
   void put_back() { batch_.put_back(parts_.rows); }
 
-  /// The state is another one, or the first: rows that it has used are discarded, the others kept; what lies
-  /// between is read again. The first time, the reader begins there.
+  /// After a state was set. Discards rows that the state has used, keeps the others, and reads missing rows
+  /// again. The first call starts the reader.
   void stand_at(const AgreedState& state);
-  /// The state that is given up, before: partitions that the next one may not know are read from where the
-  /// group once began.
+  /// Before giving up a state: partitions that the next state may lack are read from where the group began.
   void leave(const AgreedState& state);
 
  private:
@@ -87,7 +87,7 @@ class RoundRows {
             const Parts& parts);
   [[nodiscard]] bool owns(const PartitionId& id) const { return std::ranges::binary_search(partitions_, id); }
   void assign(const buffer::Cursors& from);
-  /// Of rounds that did not aggregate: announced with the next one that does.
+  /// Rows of rounds that did not aggregate: announced with the next round that does.
   [[nodiscard]] buffer::Account& pending() noexcept { return parts_.intervals.current.rows; }
   void move_next_offsets();
   [[nodiscard]] bool keeps_all_behind(const buffer::Cursors& from);
@@ -97,10 +97,10 @@ class RoundRows {
   buffer::Batch batch_;
   bool incomplete_ = false;
   std::vector<PartitionId> partitions_;
-  bool assigned_ = false;         ///< the reader was told of these partitions
-  buffer::Cursors next_offsets_;  ///< of each own partition: what is below was used, also what is pending
-  std::uint32_t generation_ = 0;  ///< of the rows that count
-  buffer::Account announced_;     ///< in this round's facts: what is pending, and the batch's
+  bool assigned_ = false;         ///< these partitions were assigned to the reader
+  buffer::Cursors next_offsets_;  ///< by own partition: rows below are used, including pending ones
+  std::uint32_t generation_ = 0;  ///< of valid rows
+  buffer::Account announced_;     ///< in this round's facts: pending rows and the batch's
 };
 
 }  // namespace rivulet::runtime

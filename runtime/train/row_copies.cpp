@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t bytes_held = std::size_t{1} * 1024 * 1024;
 
-/// The row of a view that lies at `from`, into place `to` of vectors.
+/// Copies row `at` of a view to row `to` of a vector.
 template <class T>
 void copy_row(std::span<const T> from, std::size_t at, std::vector<T>& into, std::size_t to,
               std::size_t width) {
@@ -36,7 +36,7 @@ void RowCopies::begin() {
   owed_ = 0;
 }
 
-// A reservoir (Vitter 1985, algorithm R).
+// Reservoir sampling (Vitter 1985, algorithm R).
 void RowCopies::offer(const BatchView& batch, std::size_t own) {
   const std::size_t most = rows_held(shape_);
   features_.resize(most * shape_.columns());
@@ -49,7 +49,7 @@ void RowCopies::offer(const BatchView& batch, std::size_t own) {
   }
 }
 
-/// Every row is as likely to lie anywhere.
+/// Uniform random permutation.
 void RowCopies::shuffle() {
   const auto swap_rows = [](std::vector<float>& all, std::size_t a, std::size_t b, std::size_t width) {
     std::swap_ranges(all.data() + a * width, all.data() + (a + 1) * width, all.data() + b * width);
@@ -69,7 +69,7 @@ std::vector<std::vector<std::byte>> RowCopies::give(std::size_t rows, std::uint3
   std::size_t at = 0;
   for (std::uint32_t rank = 0; rank < world && rows > 0; ++rank) {
     if (rank == me) continue;
-    if (at + rows > held_) at = 0;  // there are too few for others each
+    if (at + rows > held_) at = 0;  // too few rows for different ones each
     for_rank[rank] = sync::encode_rows(
         {.features = std::span(features_).subspan(at * shape_.columns(), rows * shape_.columns()),
          .targets = std::span(targets_).subspan(at * shape_.targets, rows * shape_.targets),
@@ -91,7 +91,7 @@ Status RowCopies::receive(std::span<const sync::ParcelExchange::Received> parcel
     if (bytes.empty() || total + rows_held(shape_) > peers_held * rows_held(shape_)) continue;
     auto rows = sync::decode_rows(bytes, format_, rows_held(shape_));
     if (rows && !are_targets(rows.value().targets))
-      rows = Error{ErrorCode::protocol, "copies of rows: a label is not one of the classes"};
+      rows = Error{ErrorCode::protocol, "injected rows: a label is not one of the classes"};
     if (!rows) return Error{rows.error().code, "from " + view.members[peer] + ": " + rows.error().message};
     total += rows.value().rows;
     came.push_back(std::move(rows).value());
@@ -108,7 +108,7 @@ bool RowCopies::are_targets(std::span<const float> targets) const {
          });
 }
 
-/// The first rows of all peers, then the second of all who have as many, and so on, and then again.
+/// Takes the first rows of all peers, then the second rows of peers that have one, and so on; then repeats.
 void RowCopies::lend_next(buffer::Batch& batch) {
   while (next_.row >= guests_[next_.peer].rows) move_on();
   const sync::CopiedRows& from = guests_[next_.peer];

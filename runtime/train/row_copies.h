@@ -12,33 +12,32 @@
 
 namespace rivulet::runtime {
 
-/// Copies of rows that devices send each other, so that each sees a little of what only the others' streams
-/// have. Their owners train and announce them; elsewhere they are computed on besides and counted nowhere:
+/// Injected rows: copies of rows that devices exchange, so that each trains on samples of the other streams.
+/// Their owners train and announce them; receivers add them to their batches and do not count them:
 ///
 ///   offer (own rows, as they are trained) -> give (with facts)       receive (of peers) -> lend (to steps)
 ///
-/// Owner: the train thread. Memory: at most rows_held() rows of its own, and peers_held times as many of what
-/// peers have sent last.
+/// Owner: the train thread. Maximum memory: rows_held() own rows, and peers_held times as many received rows.
 class RowCopies {
  public:
-  /// `classes`: labels that there are; 0: targets are any numbers.
+  /// `classes`: number of labels; 0: numeric targets.
   RowCopies(sync::RowFormat format, std::size_t classes, std::uint64_t seed);
-  /// Of rows that are drawn from: few of large ones.
+  /// Size of the sample; fewer if rows are large.
   static std::size_t rows_held(const RowShape& shape) noexcept;
   static constexpr std::size_t peers_held = 4;
 
-  /// A view begins: what was received in another one belongs to other members.
+  /// At the start of a view: discards received rows, whose senders may not be members.
   void begin();
-  /// The first `own` rows of a batch are trained. Each row since give() is as likely as any other to be
-  /// given.
+  /// The first `own` rows of a batch are trained: samples them uniformly over the rows since give().
   void offer(const BatchView& batch, std::size_t own);
-  /// For each rank but `me` copies of N, or of as many as fit into a message; of others for each, if
-  /// there are enough. Nothing: there are none.
+  /// Encodes `rows` injected rows for each rank but `me`, or as many as fit into a message. Ranks get
+  /// different rows if there are enough. Empty if there are none.
   std::vector<std::vector<std::byte>> give(std::size_t rows, std::uint32_t world, std::uint32_t me);
-  /// Those of all peers, in place of the ones before, if there are any. Errors: protocol (names the peer).
+  /// Replaces the rows received before with those of all peers. Keeps the old ones if no peer sent any.
+  /// Errors: protocol (names the peer).
   Status receive(std::span<const sync::ParcelExchange::Received> parcels, const sync::ViewSpec& view);
-  /// Adds N to the batch for each of its own rows, on average, if there are any: the next of those that
-  /// came, from all peers in turn; after the last the first. How many.
+  /// Adds on average `for_each_own` injected rows per own row to the batch, taken from all peers in turn,
+  /// repeatedly. Returns their number.
   std::size_t lend(buffer::Batch& batch, double for_each_own);
 
  private:
@@ -55,13 +54,13 @@ class RowCopies {
   std::vector<float> targets_;
   std::size_t held_ = 0;
   std::uint64_t offered_ = 0;             ///< since give()
-  std::vector<sync::CopiedRows> guests_;  ///< of each peer that has sent some
+  std::vector<sync::CopiedRows> guests_;  ///< by peer that sent rows
   struct Place {
     std::size_t peer = 0;
     std::size_t row = 0;
   };
   Place next_;
-  double owed_ = 0;  ///< guests that steps before were too small for
+  double owed_ = 0;  ///< injected rows that earlier batches had no space for
 };
 
 }  // namespace rivulet::runtime

@@ -2,7 +2,7 @@
 
 namespace rivulet::runtime {
 
-/// Without what the group counts from (a group of one, say), limits count from this process's own entry.
+/// Without the group's starting point (a group of one, for example), limits count from this process's entry.
 void RunClock::enter_view(TimePoint now, const sync::ViewSpec& spec, const AgreedState& state, Logger& log) {
   if (!entered()) {
     since_ = now;
@@ -10,7 +10,7 @@ void RunClock::enter_view(TimePoint now, const sync::ViewSpec& spec, const Agree
   }
   counts_from_ = spec.counts_from.value_or(entry_);
   if (limit_.rows + limit_.rounds == 0 || counts_from_.step == state.stamp.step) return;
-  log.write(Level::info, "--stop-after counts on from where this run of the group began",
+  log.write(Level::info, "--stop-after counts from the start of this run of the group",
             {{"rounds_so_far", std::to_string(state.stamp.step - counts_from_.step)},
              {"rows_so_far", std::to_string(state.rows - counts_from_.rows)}});
 }
@@ -21,8 +21,7 @@ void RunClock::ask(sync::Facts& facts, TimePoint now, std::size_t rows) const {
   if (time_is_up(now) || dry_run_is_over(rows)) facts.flags |= sync::flag_stop;
 }
 
-/// A dry run applies nothing, so the plan never sees its limits reached: this round's rows are looked at
-/// last.
+/// A dry run applies nothing, so the plan never sees its limits reached: this round's rows count as the last.
 bool RunClock::dry_run_is_over(std::size_t rows) const {
   if (!dry_run_ || rows == 0) return false;
   return (limit_.rows > 0 && dry_run_rows_ + rows >= limit_.rows) ||

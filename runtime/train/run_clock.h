@@ -10,29 +10,29 @@
 
 namespace rivulet::runtime {
 
-/// Since when this process has been in its group, and when the group ends by itself: limits count on the
-/// group's clock, so that lives of processes do not matter. Owner: the train thread.
+/// When this process entered its group, and when the group stops by itself. Limits use the group's clock, so
+/// that restarts of a process do not matter. Owner: the train thread.
 class RunClock {
  public:
   RunClock(const StopAfter& limit, bool dry_run) : limit_(limit), dry_run_(dry_run) {}
 
-  /// This process has been in a view.
+  /// True if this process has been in a view.
   [[nodiscard]] bool entered() const noexcept { return since_ != TimePoint::max(); }
   void enter_view(TimePoint now, const sync::ViewSpec& spec, const AgreedState& state, Logger& log);
-  /// Trained by the group since this process entered it.
+  /// Rows trained by the group since this process entered it.
   [[nodiscard]] std::uint64_t rows_since_entry(const AgreedState& state) const noexcept {
-    return state.rows > entry_.rows ? state.rows - entry_.rows : 0;  // it may have gone back
+    return state.rows > entry_.rows ? state.rows - entry_.rows : 0;  // the group may have rolled back
   }
   [[nodiscard]] double seconds_since_entry(TimePoint now) const { return to_seconds(now - since_); }
 
-  /// The round's wishes to end: limits, and flag_stop if time is up, or a dry run's rows will have been
-  /// looked at with `rows` more.
+  /// Writes the stop conditions into the round's facts: limits, and flag_stop if the time is over or `rows`
+  /// more rows complete a dry run.
   void ask(sync::Facts& facts, TimePoint now, std::size_t rows) const;
-  /// The seconds of --stop-after are over.
+  /// True if the seconds of --stop-after are over.
   [[nodiscard]] bool time_is_up(TimePoint now) const {
     return limit_.seconds > 0 && seconds_since_entry(now) >= limit_.seconds;
   }
-  /// A dry run looked at N rows.
+  /// A dry run has processed `rows` rows.
   void looked_at(std::size_t rows) {
     dry_run_rows_ += rows;
     dry_run_rounds_ += rows > 0 ? 1 : 0;
@@ -45,7 +45,7 @@ class RunClock {
   const bool dry_run_;
   TimePoint since_ = TimePoint::max();
   sync::ViewSpec::Clocks entry_;        ///< of the state when this process entered its first view
-  sync::ViewSpec::Clocks counts_from_;  ///< of the state when the group began to count: limits are from there
+  sync::ViewSpec::Clocks counts_from_;  ///< of the state when the group began to count; limits start there
   std::uint64_t dry_run_rows_ = 0;      ///< of a dry run, whose state counts nothing
   std::uint64_t dry_run_rounds_ = 0;
 };

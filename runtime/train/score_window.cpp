@@ -54,7 +54,7 @@ void ScoreWindow::add(const devices::StepReport& report, const BatchView& batch,
     count_classes(block, report, batch, counted);
 }
 
-/// A batch is not split: one that is longer than a block makes it longer.
+/// Batches are not split: a longer one enlarges its block.
 ScoreWindow::Block& ScoreWindow::newest() {
   if (blocks_[at_].rows < block_rows_) return blocks_[at_];
   at_ = (at_ + 1) % blocks;
@@ -112,7 +112,7 @@ void ScoreWindow::count_errors(Block& block, const devices::StepReport& report, 
   block.numbers += counted * looked_at;
 }
 
-/// Doubles are added up anew each time: what is not finite would never leave a running sum.
+/// Sums up doubles at each call: a value that is not finite would never leave a running sum.
 OwnScores ScoreWindow::scores() const {
   OwnScores out;
   double loss = 0;

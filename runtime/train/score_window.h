@@ -11,25 +11,24 @@
 
 namespace rivulet::runtime {
 
-/// What the model answered for the last `window` rows, up to one block more or less: 16 blocks of sums, of
-/// which the oldest is forgotten when the newest is full. Memory does not grow with the window: at most 400
-/// kB. Owner: one thread.
+/// Predictions of the model for the last `window` rows, accurate to one block: 16 blocks of sums; when the
+/// newest is full, the oldest is dropped. Maximum memory: 400 kB for any window. Owner: one thread.
 class ScoreWindow {
  public:
   static constexpr std::size_t classes_counted = 1024;
-  /// `names` of the classes; none: the rows have numbers.
+  /// `names` of the classes; empty: numeric targets.
   ScoreWindow(std::uint64_t window, const std::vector<std::string>& names);
 
-  /// The first `counted` rows of the batch, by what was computed on it.
+  /// Adds the first `counted` rows of the batch with the results computed on it.
   void add(const devices::StepReport& report, const BatchView& batch, std::size_t counted);
-  /// What it has seen is of another model.
+  /// The model was replaced: clears the window.
   void clear();
   [[nodiscard]] OwnScores scores() const;
 
  private:
   static constexpr std::size_t blocks = 16;
-  static constexpr std::size_t outputs_counted = 64;  ///< of a row of numbers, the first
-  /// Targets of one output: mean and squares from it, so that large numbers which vary little lose nothing.
+  static constexpr std::size_t outputs_counted = 64;  ///< the first outputs of numeric targets
+  /// Targets of one output: mean and squared distances from it, precise even if large values vary little.
   struct Spread {
     double rows = 0, mean = 0, squares = 0;
     void add(double value);
@@ -40,7 +39,7 @@ class ScoreWindow {
     std::uint64_t correct = 0;
     double loss_sum = 0;
     std::vector<ClassCounts> classes;
-    std::uint64_t numbers = 0;  ///< errors below are of
+    std::uint64_t numbers = 0;  ///< count of errors below
     double absolute = 0, squared = 0;
     std::vector<Spread> targets;  ///< by output
   };
@@ -55,12 +54,12 @@ class ScoreWindow {
 
   const std::uint64_t block_rows_;
   const std::vector<std::string> names_;      ///< of the classes that are shown
-  const std::vector<std::string> all_names_;  ///< of those that are counted
+  const std::vector<std::string> all_names_;  ///< of the classes that are counted
   const bool all_counted_;
   std::array<Block, blocks> blocks_;
   std::size_t at_ = 0;                ///< the newest
   std::vector<ClassCounts> classes_;  ///< sums over blocks
-  bool told_ = false;                 ///< the trainer tells its answers
+  bool told_ = false;                 ///< the trainer reports its predictions
 };
 
 }  // namespace rivulet::runtime

@@ -7,14 +7,13 @@
 
 namespace rivulet::runtime {
 
-/// One copy of the model, handed from the train thread to the evaluator. Single slot: a reader asks,
-/// the train thread copies at the end of a round, also of one without rows, the reader uses it and asks
-/// again. A model that has made no step since it was last copied is not copied again, nor is one that has
-/// made none at all. Costs the train thread one atomic load per round, and a copy of the parameters when
-/// asked.
+/// One copy of the model, passed from the train thread to the evaluator. A single slot: the reader requests a
+/// copy, the train thread copies at the end of the next round, also of one without rows. Does not copy a
+/// model again that has made no step since, nor a model before its first step. Cost on the train thread: one
+/// atomic load per round, and a copy of the parameters per request.
 class SnapshotSlot {
  public:
-  /// `space` has the layout of the model; nullopt: nobody will ever ask.
+  /// `space` has the layout of the model; nullopt: there is no reader.
   explicit SnapshotSlot(std::optional<devices::ModelState> space) : space_(std::move(space)) {}
 
   // reader

@@ -8,30 +8,29 @@
 
 namespace rivulet::runtime {
 
-/// What this device's own steps have in common, and how far they have come: what a controller compares
-/// between devices. Its odd and its even steps are two draws from its stream; where they differ is noise.
-/// Owner: the train thread.
+/// Sketches of this device's local steps and of its delta, which controllers compare between devices. Odd and
+/// even steps are two samples of its stream; their difference is noise. Owner: the train thread.
 class StepSketches {
  public:
-  /// The mean gradient [P] of N rows, of an own step.
+  /// Adds a local step: the mean gradient [P] of `rows` rows.
   void stepped(const GradientView& gradient, std::size_t rows) {
     (steps_ % 2 == 0 ? even_ : odd_).add(gradient);
     ++steps_;
     rows_ += rows;
   }
-  /// The movement [P] of `steps` since the last agreement.
+  /// Sets the delta [P] of `steps` local steps since the last synchronization.
   void moved(const GradientView& movement, std::uint32_t steps) {
     steps_behind_ = steps;
     sync::Sketch sketch;
     sketch.add(movement);
     movement_ = sketch.folded();
   }
-  /// The group has agreed. A single step waits for the next one: two make a pair.
+  /// The group has synchronized. Keeps a single step, which the next one completes to a pair.
   void begin() {
     movement_ = {};
     if (steps_ > 1) clear();
   }
-  /// Its steps have nothing to do with those to come.
+  /// Discards all steps: they are unrelated to the next ones.
   void clear() {
     odd_.clear();
     even_.clear();
@@ -40,19 +39,19 @@ class StepSketches {
     movement_ = {};
   }
 
-  /// Inner product of the sums of the odd and the even steps; 0 before there are both.
+  /// Inner product of the sums of the odd and of the even steps; 0 until both exist.
   [[nodiscard]] double signal() const noexcept { return steps_ > 1 ? inner_product(odd_, even_) : 0; }
-  /// A quarter of the squared distance of these sums; 0 before there are both. The mean of both has so much
-  /// noise; behind a single step is twice as much.
+  /// A quarter of the squared distance between these sums; 0 until both exist. This is the noise of their
+  /// mean; the noise of a single step is twice as much.
   [[nodiscard]] double noise() const noexcept {
     if (steps_ < 2) return 0;
     const double distance =
         inner_product(odd_, odd_) + inner_product(even_, even_) - 2 * inner_product(odd_, even_);
     return distance / (steps_behind_ == 1 ? 2 : 4);
   }
-  /// What the rows of its stream agree on: |G|^2 of the gradient behind all rows, and how far single ones are
-  /// from it: the trace of their covariance. From two halves of its rows (McCandlish et al. 2018, appendix A,
-  /// who compare batches of two sizes); 0 before there are both. The first may be below 0.
+  /// gradient_signal(): |G|^2 of the expected gradient; may be negative. gradient_noise(): the trace of the
+  /// covariance of single rows' gradients. Estimated from two halves of the rows (McCandlish et al. 2018,
+  /// appendix A, who compare batches of two sizes); 0 until both exist.
   [[nodiscard]] double gradient_signal() const noexcept {
     if (steps_ < 2) return 0;
     return inner_product(odd_, even_) / (halves(0) * halves(1));
@@ -68,7 +67,7 @@ class StepSketches {
   [[nodiscard]] const std::array<float, sync::Sketch::small>& movement() const noexcept { return movement_; }
 
  private:
-  /// Steps that are even (0), or odd (1).
+  /// Number of even (0) or odd (1) steps.
   [[nodiscard]] double halves(std::uint32_t which) const noexcept {
     const std::uint32_t steps = (steps_ + 1 - which) / 2;
     return steps;
@@ -79,7 +78,7 @@ class StepSketches {
   std::array<float, sync::Sketch::small> movement_{};
   std::uint32_t steps_ = 0;
   std::size_t rows_ = 0;
-  std::uint32_t steps_behind_ = 0;  ///< the movement
+  std::uint32_t steps_behind_ = 0;  ///< in the delta
 };
 
 }  // namespace rivulet::runtime

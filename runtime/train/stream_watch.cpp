@@ -11,16 +11,16 @@
 namespace rivulet::runtime {
 namespace {
 
-/// While a model begins, its errors come and go.
+/// While a model begins to learn, its error rate varies too much.
 constexpr std::uint64_t beginning_rows = 500;
-/// A rise of the errors by less than this part of what they were is seen, and matters to nobody.
+/// A smaller relative rise of the errors is detected but irrelevant.
 constexpr double least_rise = 0.25;
-/// So long a rise of the loss is shown.
+/// How long a rise of the loss is shown.
 constexpr Duration shown_for = std::chrono::minutes(10);
-/// What a feature that has moved is like changes with each row.
+/// Minimum interval of updates: the description of a shifted feature changes with every row.
 constexpr Duration shown_again_after = std::chrono::seconds(5);
 
-/// Of the first `own` rows; where nobody tells of each row, by their share.
+/// Wrong predictions in the first `own` rows, or their share of the batch's if rows have no predictions.
 std::uint64_t wrong_in(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
   if (report.answers.size() != batch.rows) return own - std::min<std::uint64_t>(own, report.correct);
   std::uint64_t wrong = 0;
@@ -56,7 +56,7 @@ void StreamWatch::pass() {
   if (!rise_.empty() && parts_.clock.now() >= rose_at_ + shown_for) show();
 }
 
-/// Where rows of others are in the batch, too, only those are told that lie far out in this stream.
+/// In a batch with injected rows, only counts rows that are outliers in this stream.
 void StreamWatch::count_outliers(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
   const std::size_t columns = batch.features.size() / batch.rows;
   for (std::size_t i = 0; i < std::min(features_.size(), report.beyond.size()); ++i) {
@@ -67,10 +67,10 @@ void StreamWatch::count_outliers(const devices::StepReport& report, const BatchV
         own < batch.rows && drift_.begun(i) ? std::min(report.beyond[i], far) : report.beyond[i];
     if (count == 0) continue;
     feature.outliers->add(count);
-    if (!drift_.begun(i)) continue;  // what is usual is not known to this process yet
+    if (!drift_.begun(i)) continue;  // this process has not measured the usual values yet
     if (std::exchange(feature.named, true)) continue;
     parts_.log.write(
-        Level::warn, "a value lies so far out that it is clipped; only the first is logged",
+        Level::warn, "an outlier was clipped; only the first per feature is logged",
         {{"feature", feature.name}, {"value", fmt::format("{:.6g}", value)}, {"usual", drift_.usual(i)}});
   }
 }
@@ -97,8 +97,8 @@ bool StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
   return true;
 }
 
-/// ADWIN over errors: of classes, right or wrong; of numbers, the squares of each batch between 0 and 1. What
-/// falls is not an alarm.
+/// ADWIN over errors. Classification: right or wrong, by row. Regression: the squared error of each batch,
+/// mapped to [0, 1). Only a rise is an alarm.
 bool StreamWatch::look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
   std::optional<Adwin::Sides> rise;
   const auto add = [&](double error) {
@@ -110,7 +110,7 @@ bool StreamWatch::look_at_loss(const devices::StepReport& report, const BatchVie
   };
   if (parts_.classification) {
     const std::uint64_t wrong = wrong_in(report, batch, own);
-    // Spread over the batch: all wrong ones at its end would be a change in each.
+    // Spreads wrong rows evenly over the batch: a block of them at its end would look like a change.
     for (std::size_t row = 0; row < own; ++row) add((row + 1) * wrong / own > row * wrong / own ? 1 : 0);
   } else if (report.rows > 0) {
     const double loss = report.loss_sum / static_cast<double>(report.rows);
@@ -121,23 +121,24 @@ bool StreamWatch::look_at_loss(const devices::StepReport& report, const BatchVie
   ++rises_;
   rose_at_ = parts_.clock.now();
   changes_.add(1);
-  rise_ = parts_.classification ? fmt::format(
-                                      "the model errs on {:.1f} % of this device's rows, before on {:.1f} %: "
-                                      "the stream has changed",
-                                      100 * rise->newer, 100 * *usual)
-                                : "the model's loss on this device's rows has risen: the stream has changed";
+  rise_ = parts_.classification
+              ? fmt::format(
+                    "the model's error rate on this device's rows is {:.1f} %, before {:.1f} %: "
+                    "the stream has changed",
+                    100 * rise->newer, 100 * *usual)
+              : "the model's loss on this device's rows has risen: the stream has changed";
   parts_.log.write(Level::warn, rise_);
   parts_.status.mark(rise_);
   return true;
 }
 
-/// Of the loss of a regression, which lies between 0 and 1 here, the loss.
+/// Converts the mapped loss of a regression back to the loss.
 double StreamWatch::itself(double error) const {
   return parts_.classification || error >= 1 ? error : error / (1 - error);
 }
 
-/// Nothing, if it is not a rise that matters. Many small ones together are: what was usual before the first
-/// of them stays the measure.
+/// Returns the previous error if the rise is relevant, else nullopt. Small rises add up: the error before the
+/// first of them stays the reference.
 std::optional<double> StreamWatch::what_it_rose_from(const Adwin::Sides& rise) {
   const double usual = usual_error_ > 0 ? usual_error_ : rise.older;
   const bool matters = itself(rise.newer) >= (1 + least_rise) * itself(usual);

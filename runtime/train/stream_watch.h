@@ -15,11 +15,11 @@
 
 namespace rivulet::runtime {
 
-/// Each is two series of Prometheus's.
+/// Each feature adds two Prometheus series.
 inline constexpr std::size_t features_watched = 64;
 
-/// What this device's own stream does, and how good the model is on it: outliers, features that move or stand
-/// still, a loss that rises. Each row is looked at before it is trained. Owner: the train thread.
+/// Watches this device's own stream, and the model on it: outliers, features that shift or are stuck, a
+/// rising loss. Checks each row before it is trained. Owner: the train thread.
 class StreamWatch {
  public:
   struct Parts {
@@ -28,20 +28,20 @@ class StreamWatch {
     MetricsSink& metrics;
     Logger& log;
     bool classification = true;
-    std::vector<std::string> features = {};  ///< normalized ones by name; empty: none are looked at
+    std::vector<std::string> features = {};  ///< names of normalized features; empty: none are watched
   };
   explicit StreamWatch(const Parts& parts);
 
-  /// The first `own` rows of the batch are this device's, and this is what the model made of the batch.
+  /// Checks the result of a batch whose first `own` rows are this device's.
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t own);
-  /// Now and then, also while no rows come: what was found has its time.
+  /// Called regularly, also without rows: expires findings.
   void pass();
-  /// The loss has risen, which the group has not heeded yet: the stream has changed.
+  /// True if the loss has risen and the group has not reacted yet: the stream has changed.
   [[nodiscard]] bool tell_change() noexcept {
     told_ = rises_;
     return rises_ > heeded_;
   }
-  /// The group has agreed on a step with what was told last. A round that was lost, or holds, heeds nothing.
+  /// The group has made a step with the change reported last. Lost and deferred rounds do not count.
   void heed_change() noexcept { heeded_ = told_; }
 
  private:
@@ -53,9 +53,9 @@ class StreamWatch {
     bool moved = false, stuck = false;
   };
   void count_outliers(const devices::StepReport& report, const BatchView& batch, std::size_t own);
-  /// What of them is shown may be another now.
+  /// True if the displayed findings may have changed.
   [[nodiscard]] bool look_at_features(const BatchView& batch, std::size_t own);
-  /// It has risen.
+  /// True if the loss has risen.
   [[nodiscard]] bool look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own);
   [[nodiscard]] double itself(double error) const;
   std::optional<double> what_it_rose_from(const Adwin::Sides& rise);
@@ -66,13 +66,13 @@ class StreamWatch {
   FeatureDrift drift_;  ///< of these
   Counter& changes_;
   Adwin errors_;
-  double usual_error_ = 0;  ///< what a rise is measured by
+  double usual_error_ = 0;  ///< reference for a rise
   std::uint64_t rows_ = 0;
   std::uint64_t rises_ = 0, told_ = 0, heeded_ = 0;
   StreamFindings shown_;
   std::vector<std::string> moved_;  ///< names of features in what is shown
   TimePoint shown_at_{};
-  std::string rise_;  ///< of the loss, in words; empty: none that is shown
+  std::string rise_;  ///< message about the risen loss; empty: none to show
   TimePoint rose_at_{};
 };
 

@@ -34,7 +34,7 @@ TrainMetrics::TrainMetrics(MetricsSink& sink)
       round_exchange(sink.histogram("collective_duration_seconds", {{"op", "round"}})),
       residual(sink.gauge("residual_norm")),
       residual_lost(sink.counter("residual_lost_norm_total")) {
-  // Nobody has measured them yet, and 0 would be perfect.
+  // Not measured yet; 0 would look perfect.
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   loss_last.set(unknown);
   own_loss.set(unknown);

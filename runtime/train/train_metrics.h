@@ -6,7 +6,7 @@
 
 namespace rivulet::runtime {
 
-/// The metric handles of the train thread, resolved once: of what only Prometheus shows.
+/// Metric handles of the train thread, resolved once: metrics that only Prometheus shows.
 struct TrainMetrics {
   explicit TrainMetrics(MetricsSink& sink);
   void count_ignored(const sync::membership::IgnoredRecords& so_far);

@@ -7,21 +7,21 @@
 
 namespace rivulet::runtime {
 
-/// Everything that belongs to one membership view and nothing else: destroyed at the first error, replaced by
-/// the next one. Consumer, slab, state, HTTP and process live on.
+/// Everything that belongs to one membership view. Destroyed at the first error and replaced by the next one.
+/// Consumer, row buffer, state, HTTP server and process outlive it.
 struct View {
   View() = default;
   ~View() {
-    if (transport) transport->close();  // before the session frees what was posted
+    if (transport) transport->close();  // before the session frees posted buffers
   }
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
   sync::ViewSpec spec;
   std::unique_ptr<sync::Transport> transport;
-  std::unique_ptr<sync::StateExchange> exchange;  ///< once the mesh stands
+  std::unique_ptr<sync::StateExchange> exchange;  ///< once connected
   bool settling = false;                          ///< this device holds the target
-  std::unique_ptr<sync::SyncSession> session;     ///< once the mesh stands; destroyed before the transport
+  std::unique_ptr<sync::SyncSession> session;     ///< once connected; destroyed before the transport
 };
 
 }  // namespace rivulet::runtime

@@ -10,8 +10,8 @@ constexpr Duration forming_pause_first = std::chrono::milliseconds(100);
 constexpr Duration forming_pause_last = std::chrono::seconds(2);
 constexpr Duration connecting_step = std::chrono::milliseconds(2);
 constexpr Duration say_again_after = std::chrono::seconds(30);
-// The slowest link that a state must get over: half of 100 kbit/s. Who is silent is found out much sooner, by
-// the transport.
+// The slowest link that must transfer a state: half of 100 kbit/s. The transport detects silent peers
+// earlier.
 constexpr double slowest_bytes_per_s = 0.05e6 / 8;
 
 }  // namespace
@@ -44,7 +44,7 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
   auto polled = parts_.membership.poll(now);
   parts_.metrics.count_ignored(parts_.membership.fold().ignored);
   if (!polled) {
-    // A broker that was there will be again; without it no view can form.
+    // A broker that was reachable before will return; without it no view can form.
     const bool was_there = was_in_group && polled.error().code == ErrorCode::unavailable;
     if (was_there || polled.error().code == ErrorCode::source_lost) return later(forming_step);
     return ends(polled.error());
@@ -57,7 +57,7 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
   view_->spec = *polled.value();
   auto transport = parts_.connect(view_->spec, parts_.membership, parts_.wake);
   if (!transport) {
-    // An address may be away, like the tunnel it belongs to, or a network that comes up late.
+    // An address may be missing for a while: a tunnel is down, or a network comes up late.
     const bool may_come = was_in_group || transport.error().code == ErrorCode::unavailable;
     if (!may_come) return ends(transport.error());
     return not_connected({ErrorCode::unavailable, transport.error().message});
@@ -106,7 +106,7 @@ ViewEntry::Outcome ViewEntry::connect() {
   return again();
 }
 
-/// What a state may take to reach everybody who lacks it, over the slowest link there may be.
+/// Maximum time for a state to reach all devices that lack it, over the slowest link.
 Duration ViewEntry::adoption_patience() const {
   const auto& layout = parts_.layout;
   const std::size_t arrays = 1 + layout.optimizer_arrays.size() + (layout.average_rows > 0 ? 1 : 0);
@@ -127,7 +127,7 @@ ViewEntry::Outcome ViewEntry::adopt() {
     case Progress::done: break;
   }
   if (view_->settling) {
-    view_->exchange.reset();  // and the image it may hold
+    view_->exchange.reset();  // frees its image, too
     forming_pause_ = Duration(0);
     stage_ = Stage::forming;
     return {.turn = {.work = 1}, .entered = std::move(view_)};
@@ -138,17 +138,17 @@ ViewEntry::Outcome ViewEntry::adopt() {
   return again();
 }
 
-/// The state becomes the one that the view starts from, and rows are used from where it stands.
+/// Replaces the state by the view's target and moves the rows to its next offsets.
 Status ViewEntry::replace_state(std::span<const std::byte> image) {
   auto decoded = decode_state(image, {parts_.owner, parts_.layout, parts_.device});
-  // Also what is of another job: a peer that sends it breaks the protocol, and ends nobody.
+  // Includes images of another job: the sender breaks the protocol, but this device must not stop.
   if (!decoded)
-    return Error{ErrorCode::protocol, "the state that came cannot be used: " + decoded.error().message};
+    return Error{ErrorCode::protocol, "the received state cannot be used: " + decoded.error().message};
   AgreedState target = std::move(decoded).value().state;
   const auto digest = digest_of(target, parts_.device);
   if (!digest) return digest.error();
   if (target.stamp != view_->spec.target || digest.value().hex() != view_->spec.digest)
-    return Error{ErrorCode::protocol, "the state that came is " + text_of(target.stamp) + " with digest " +
+    return Error{ErrorCode::protocol, "the received state is " + text_of(target.stamp) + " with digest " +
                                           digest.value().hex() + ", the view starts from " +
                                           text_of(view_->spec.target) + " with " + view_->spec.digest};
   parts_.log.write(Level::info, "state adopted",
@@ -157,8 +157,8 @@ Status ViewEntry::replace_state(std::span<const std::byte> image) {
 }
 
 Status ViewEntry::stand_at(AgreedState target) {
-  // Nobody may know anything of a partition any more, for no state that used it was kept: its rows are read
-  // again from where the group once began, not from where the state that is given up stood.
+  // The next state may lack a partition, because no state that used it was kept. Its rows are then read again
+  // from where the group first began, not from the next offset of the state that is given up.
   parts_.rows.leave(*parts_.state);
   const Stamp before = parts_.state->stamp;
   const std::uint64_t rows_before = parts_.state->rows;
@@ -166,7 +166,7 @@ Status ViewEntry::stand_at(AgreedState target) {
   parts_.checkpoints.forget_saved();
   parts_.model.adopt(*parts_.state, before, rows_before, parts_.residual.left());
   parts_.rows.stand_at(*parts_.state);
-  return hold_state();  // whatever becomes of this view: it is in the next READY
+  return hold_state();  // for the next READY, even if this view fails
 }
 
 Status ViewEntry::hold_state() {
@@ -181,8 +181,8 @@ ViewEntry::Outcome ViewEntry::not_adopted(Error error) {  // by value: the origi
   return not_connected(std::move(error));
 }
 
-/// A view that does not connect is followed by the next one, after a pause that grows: each costs the control
-/// topic a few records. Addresses that can never reach each other are an error at once.
+/// Forms the next view after a view that does not connect. Waits longer each time, since every view costs a
+/// few records in the control topic. Fails at once if the addresses can never reach each other.
 ViewEntry::Outcome ViewEntry::not_connected(Error error) {  // by value: the original dies with the view
   drop_view();
   if (error.code == ErrorCode::invalid_config) return ends(std::move(error));

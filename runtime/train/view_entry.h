@@ -23,11 +23,11 @@
 
 namespace rivulet::runtime {
 
-/// For people, who read no list of thousands.
+/// Shortens long lists for messages.
 std::string listed(const std::vector<std::string>& words);
 
-/// The way into a view: the group forms, the mesh connects, everybody gets the state that the view starts
-/// from. A view that fails on the way is followed by the next one. Owner: the train thread.
+/// Enters a view: the group forms, the devices connect, and all of them adopt the view's target. If that
+/// fails, the next view is formed. Owner: the train thread.
 ///
 ///   forming -> connecting -> adopting -> entered
 class ViewEntry {
@@ -55,24 +55,23 @@ class ViewEntry {
   enum class Stage : std::uint8_t { forming, connecting, adopting };
   [[nodiscard]] Stage stage() const noexcept { return stage_; }
 
-  /// What a step led to: a turn, the view that everybody stands in, or an error that ends the device.
+  /// Result of a step: a turn, the view that was entered, or an error that ends the device.
   struct Outcome {
     Turn turn;
     std::unique_ptr<View> entered;
     std::optional<Error> error;
   };
-  /// `was_in_group`: this process has been in a view, so that what was there once will be again.
+  /// `was_in_group`: this process has been in a view, so missing brokers and addresses should return.
   Outcome step(bool was_in_group);
-  /// Begin anew: `why` is for the log of the group.
+  /// Starts again; `why` is for the group's log.
   void restart(const std::string& why);
   void drop_view() {
     view_.reset();
     stage_ = Stage::forming;
   }
-  /// The stamp and digest of the state go into the next READY. Errors: the device's.
+  /// Puts stamp and digest of the state into the next READY. Errors: the device's.
   Status hold_state();
-  /// Between views: the state becomes this one, which its group has agreed to go back to. Errors: the
-  /// device's.
+  /// Between views: replaces the state by the one that the group rolls back to. Errors: the device's.
   Status go_back(AgreedState to) { return stand_at(std::move(to)); }
 
  private:

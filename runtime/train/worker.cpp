@@ -6,13 +6,13 @@
 #include "runtime/state/round_update.h"
 #include "runtime/train/make_step.h"
 
-// A round, from top to bottom: collect rows, compute, agree, pay, and what it leaves.
+// The phases of a round: collect rows, compute, exchange facts, exchange payloads, finish.
 namespace rivulet::runtime {
 namespace {
 
 using sync::policy::Mode;
 
-// Who is asked to leave is gone within 10 s, also while a peer hangs and sync.deadline is longer.
+// A device that is asked to leave exits within 10 s, even if a peer hangs and sync.deadline is longer.
 constexpr Duration leave_patience = std::chrono::seconds(8);
 
 }  // namespace
@@ -46,7 +46,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const
   if (auto held = worker->entry_.hold_state(); !held) return held.error();
   worker->checkpoints_.begin(parts.state->stamp);
   worker->report_.metrics().model_parameters.set(static_cast<double>(parts.trainer.layout().parameters));
-  worker->rows().stand_at(*parts.state);  // what is read is known before the source is asked for a row
+  worker->rows().stand_at(*parts.state);  // the source needs its assignment before the first poll
   return worker;
 }
 
@@ -111,7 +111,7 @@ Turn Worker::step() {
   const TimePoint now = parts_.clock.now();
   parts_.status.train_beat_ns = now.time_since_epoch().count();
   parts_.status.own_rows.store(model().own().rows(), std::memory_order_relaxed);
-  static_cast<void>(parts_.status.settle());  // what is not shown now is tried again with the next step
+  static_cast<void>(parts_.status.settle());  // what cannot be shown now is retried in the next step
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
   stream_.pass();
@@ -131,8 +131,8 @@ Turn Worker::step() {
   return {.finished = true};
 }
 
-/// A device enters with its assigned rows; at the latest `wait` after the last round ended, with what it has;
-/// at once with none assigned; and when it must end. At rest it waits for its own rows, a peer, or the time.
+/// True if the device may enter the round: it has its assigned rows, `wait` has passed since the last round,
+/// or it must end. If the schedule rests, it waits for its own rows, a peer, or the time.
 bool Worker::may_enter(TimePoint now) {
   const auto& schedule = view_->session->plan().next;
   const std::size_t assigned = schedule.rows[view_->spec.rank];
@@ -151,7 +151,7 @@ Turn Worker::collect() {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
     return {.wake_at = round_.times.last_ended + schedule.wait};
   }
-  // Own steps that are still to be agreed on are its rows of this round.
+  // Local steps that are not synchronized yet are its rows of this round.
   if (model().own().rows() == 0 && rows().fill(schedule.rows[view_->spec.rank], schedule.whole))
     model().invalidate();
   round_.times.entered = parts_.clock.now();
@@ -183,7 +183,7 @@ Turn Worker::compute_and_enter() {
   round_.times.entered = parts_.clock.now();
   sync::Facts facts = my_facts(round_.times.entered);
   if (auto measured = measure(facts); !measured) return end(measured.error());
-  // Who is called finishes a batch, and comes; else all come when their steps are made.
+  // A peer that receives a request finishes its batch first; otherwise peers enter when their steps are made.
   const auto& entered_by = view_->session->plan().next;
   round_.times.due = round_.times.early ? round_.times.entered + entered_by.latest() / entered_by.steps()
                                         : round_.times.last_ended + entered_by.latest();
@@ -221,7 +221,7 @@ Turn Worker::agree() {
   return after_round(false);
 }
 
-/// Aggregating modes go on to pay; the others are done with their rows here.
+/// Aggregating modes continue with the payload; all others finish their rows here.
 Status Worker::carry_out(const sync::policy::Decision& decision) {
   if (model().departed() && decision.mode != Mode::delta) {
     undo_own_steps();
@@ -241,8 +241,8 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
     case Mode::skip:
       clock_.looked_at(rows().batch().own_rows());
       keep(Fate::dry_run);
-      stream_.heed_change();                         // as the devices beside it do, which agree
-      if (config_.dry_run) rows().forget_pending();  // nothing will ever be folded
+      stream_.heed_change();                         // aggregating devices do the same
+      if (config_.dry_run) rows().forget_pending();  // a dry run never folds them
       return ok();
     case Mode::hold:
       if (!model().finite()) keep(Fate::dropped);
@@ -253,7 +253,7 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
         settle(Fate::dropped);
         credit();
       } else if (rows().batch().own_rows() > 0) {
-        keep(Fate::dropped);  // non-finite everywhere: used up, announced later
+        keep(Fate::dropped);  // not finite on every device: dropped, announced later
       }
       return ok();
   }
@@ -274,7 +274,7 @@ Turn Worker::pay() {
   return after_round(model().own().ahead() > 0);
 }
 
-/// False: the agreed sum is not finite; its rows are used up, and nothing was applied.
+/// False if the agreed sum is not finite: its rows are dropped and nothing is applied.
 Result<bool> Worker::apply_agreed() {
   const sync::Round& round = *view_->session->last_round();
   const StepParts step{config_.optimizer, parts_.device,      round.table,
@@ -295,7 +295,7 @@ Result<bool> Worker::apply_agreed() {
   return made.value().finite;
 }
 
-/// A round that only moves offsets.
+/// Applies a round that only moves offsets.
 Status Worker::fold_offsets() {
   const sync::Round& round = *view_->session->last_round();
   auto folded = parts_.state.advance<std::monostate>(round.work, parts_.device, [&](AgreedState& next) {
@@ -306,7 +306,7 @@ Status Worker::fold_offsets() {
   return folded;
 }
 
-/// The rows of the batch are done with: slots are free.
+/// Finishes the rows of the batch and frees their slots.
 void Worker::settle(Fate fate) {
   report_.settled(model().finite() ? fate : Fate::dropped, rows().batch().own_rows(), rows().batch().view());
   // A dry run has no ledger.
@@ -327,7 +327,7 @@ Turn Worker::wait_for_peers() {
   return view_->session->wait() ? again() : later(peer_step);
 }
 
-/// `went_on`: steps of the next interval were made while the group agreed.
+/// `went_on`: local steps of the next interval were made during the synchronization.
 Turn Worker::after_round(bool went_on) {
   report_.ended({*view_, *parts_.state, model().compute_seconds(),
                  clock_.seconds_since_entry(parts_.clock.now()), rows().waiting()},
@@ -339,7 +339,7 @@ Turn Worker::after_round(bool went_on) {
   const auto& next = view_->session->plan().next;
   parts_.status.agreement_due_s.store(to_seconds(std::max(next.wait, next.latest())));
   if (decision.mode != Mode::idle)
-    measures_.norms().agreed();  // a call that was not enough is not repeated at once
+    measures_.norms().agreed();  // an unsuccessful request is not repeated at once
   residual_.follow(*parts_.state);
   report_.kept(residual_.numbers());
   if (auto known = measure_state(); !known) return end(known.error());
@@ -350,7 +350,8 @@ Turn Worker::after_round(bool went_on) {
   round_.times.ahead_seconds = 0;
   if (!went_on) model().own().restart(round_.times.last_ended);
   round_.rate = {config_.session.policy, view_->session->policy_state()};
-  // After every round: while a stream pauses, no round makes a step, and the last is still to be measured.
+  // After every round: while a stream pauses, rounds make no steps, but the last model still needs
+  // evaluation.
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
                          clock_.seconds_since_entry(round_.times.last_ended));
   const bool retreats = decision.retreat != sync::policy::Retreat::none;

@@ -49,7 +49,7 @@ namespace rivulet::runtime {
 struct WorkerConfig {
   sync::SessionConfig session;
   devices::OptimizerConfig optimizer;
-  /// That this device claims: it reads them until a view says more.
+  /// Partitions claimed by this device: read until a view assigns others.
   std::vector<PartitionId> partitions;
   StopAfter stop_after;
   bool dry_run = false;
@@ -59,45 +59,44 @@ struct WorkerConfig {
   StateOwner owner;                ///< for images of the state
   std::string group;               ///< hash of the group's configuration, for the decision log
   bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
-  std::uint32_t digest_every = 1;  ///< K
-  bool classification = true;      ///< there is an accuracy to measure
+  std::uint32_t digest_every = 1;  ///< rounds between digests
+  bool classification = true;      ///< the model has an accuracy
   GuessWatch::Targets targets = GuessWatch::Targets::classes;
   std::uint64_t prequential_window = 1000;
-  std::size_t classes = 0;               ///< labels that there are; 0: targets are any numbers
-  std::uint64_t copies_seed = 1;         ///< of which rows are copied
-  std::uint64_t model_seed = 1;          ///< of the model as the job began
+  std::size_t classes = 0;               ///< number of labels; 0: numeric targets
+  std::uint64_t copies_seed = 1;         ///< selects the injected rows
+  std::uint64_t model_seed = 1;          ///< of the initial model of the job
   std::vector<float> usual_features;     ///< sync::RowFormat
   bool features_may_miss = false;        ///< same
-  std::vector<std::string> features;     ///< normalized ones by name; empty: none are
-  std::vector<std::string> class_names;  ///< of the first ScoreWindow::classes_counted, and of one more
-  double speed_hint = 1;                 ///< beside that of other devices, in whatever unit
-  double age_at_start_s = 0;             ///< of the process when this object was made, for first_step_s
+  std::vector<std::string> features;     ///< names of normalized features; empty: none are
+  std::vector<std::string> class_names;  ///< up to one more than ScoreWindow::classes_counted
+  double speed_hint = 1;                 ///< relative to other devices, in any unit
+  double age_at_start_s = 0;             ///< age of the process when this object was made, for first_step_s
 };
 
-/// How a worker's life ended.
+/// How the worker ended.
 struct Ending {
   std::optional<Error> error;  ///< none: asked to stop, or the group stopped together
   bool leaver_lost = false;    ///< the error is a peer that left on purpose
 };
 
-/// Batch -> gradient -> agreed update: owns the consumer end of the buffer and, one at a time, a
-/// View. A loop of phases; every wait is a return. On the first error of a view the
-/// view is destroyed, the unfinished round's rows go back to the buffer, and state and gradient stay as they
-/// were.
+/// Trains and synchronizes: batch -> gradient -> agreed update. Owns the consumer end of the buffer and one
+/// View at a time. A loop of phases; returns instead of waiting. The first error of a view destroys it,
+/// returns the unfinished round's rows to the buffer, and leaves state and gradient unchanged.
 ///
 ///   entering -> collecting -> computing -> agreeing -> [paying] -> collecting ...
-///                 own steps                            (own steps, if they may overlap)
+///                local steps                          (local steps, if they may overlap)
 ///                                                          +-> draining -> ended
 ///                                                          +-> draining -> going_back -> entering
 ///
-/// In a round it calls RoundRows (which rows), LocalModel (gradient), SyncSession (agreement), make_step (the
-/// state), CheckpointCycle and RoundReport; between rounds ViewEntry.
+/// In a round it calls RoundRows (rows), LocalModel (gradient), SyncSession (synchronization), make_step
+/// (state), CheckpointCycle and RoundReport; between views ViewEntry.
 class Worker final : public Agent {
  public:
   struct Parts {
     const Clock& clock;
     Wake& wake;    ///< of this agent
-    Wake& ingest;  ///< told when slots are free again
+    Wake& ingest;  ///< notified when slots are free
     buffer::RowBuffer& rows;
     buffer::Ledger& ledger;
     CommittableOffsets& commits;
@@ -121,17 +120,17 @@ class Worker final : public Agent {
   static Result<std::unique_ptr<Worker>> create(const WorkerConfig& config, const Parts& parts);
   ~Worker() override;
 
-  /// Before the first step: what was saved beside the state that this process begins with. It counts if the
-  /// first view starts from that state. Errors: unavailable (memory).
+  /// Before the first step: restores the private part saved with the state that this process begins with. It
+  /// is used if the first view starts from that state. Errors: unavailable (memory).
   Status begin_with(const PrivatePart& part);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "train"; }
   Turn step() override;
   [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
   [[nodiscard]] const Ending& ending() const noexcept { return ending_; }
-  /// The state is that of a group, or was: this process has been in a view.
+  /// True if this process has been in a view.
   [[nodiscard]] bool entered_group() const noexcept { return clock_.entered(); }
-  /// Trained by the group since this process entered it.
+  /// Rows trained by the group since this process entered it.
   [[nodiscard]] std::uint64_t rows_since_entry() const noexcept {
     return clock_.rows_since_entry(*parts_.state);
   }
@@ -141,13 +140,13 @@ class Worker final : public Agent {
   enum class Phase : std::uint8_t { entering, collecting, agreeing, paying, draining, going_back, ended };
   static constexpr Duration peer_step = std::chrono::milliseconds(20);
 
-  /// What create() allocates.
+  /// Memory allocated by create().
   struct Memory {
     std::unique_ptr<LocalIntervals> intervals;
     std::unique_ptr<RoundRows> rows;
     std::unique_ptr<LocalModel> model;
     std::unique_ptr<devices::Memory> agreed;
-    GradientView agreed_scratch;  ///< of that: [P + B] on the host
+    GradientView agreed_scratch;  ///< view of `agreed`: [P + B] on the host
   };
   Worker(const WorkerConfig& config, const Parts& parts, Memory memory);
   static Result<Memory> allocate(const WorkerConfig& config, const Parts& parts);
@@ -175,7 +174,7 @@ class Worker final : public Agent {
   Turn again() { return {.work = 1}; }
   Turn later(Duration d) { return {.wake_at = parts_.clock.now() + d}; }
 
-  // worker_apart.cpp: own steps, between agreements and while one is under way
+  // worker_apart.cpp: local steps, between and during synchronizations
   Turn step_apart();
   Turn step_when_due(TimePoint now);
   std::optional<Turn> step_ahead();
@@ -187,21 +186,21 @@ class Worker final : public Agent {
   void depart();
   void undo_own_steps();
 
-  // worker_values.cpp: what it refuses to contribute, and what became of its rows
+  // worker_values.cpp: rejected contributions, and counters of rows
   Status refuse_nonfinite();
   Status count_refused(std::size_t rows);
   Status check_movement();
   Status measure_state();
   void credit();
 
-  // worker_copies.cpp: rows of which devices send each other copies
+  // worker_copies.cpp: injected rows
   void add_copies();
   void offer_copies();
   void give_copies();
   Status receive_copies();
   void learn_of_streams();
 
-  // worker_facts.cpp: what it tells the others when it enters a round
+  // worker_facts.cpp: the facts sent when entering a round
   sync::Facts my_facts(TimePoint now);
   void add_own_steps(sync::Facts& facts);
   sync::FactsSection my_section();
@@ -211,11 +210,11 @@ class Worker final : public Agent {
   Status refresh_digest();
   [[nodiscard]] bool shows_digest() const;
 
-  // worker_back.cpp: when the model has diverged
+  // worker_back.cpp: rolling back after divergence
   struct GoingBack {
     Stamp to;
-    std::uint64_t view = 0;  ///< that was left
-    TimePoint until;         ///< then the file has not come
+    std::uint64_t view = 0;  ///< the one that was left
+    TimePoint until;         ///< limit for reading the file
     std::vector<sync::policy::ControllerMemory> memory;
   };
   Turn retreat();
@@ -223,7 +222,7 @@ class Worker final : public Agent {
   Result<std::optional<AgreedState>> state_to_go_back_to();
   Status remember_retreat();
 
-  // worker_view.cpp: into a view and out of it
+  // worker_view.cpp: entering and leaving views
   Turn enter();
   Turn begin_rounds();
   void resolve_residual();
@@ -252,24 +251,24 @@ class Worker final : public Agent {
   RoundReport report_;
   ViewEntry entry_;
   std::unique_ptr<View> view_;
-  /// The round that is being made.
+  /// The current round.
   struct RoundNow {
     RoundTimes times;
     Digest digest;                   ///< of the agreed state, in a digest round
-    bool delta_refused = false;      ///< this device takes part with 0 rows
-    sync::policy::OwnStepRate rate;  ///< of own steps until the next one ends
+    bool delta_refused = false;      ///< this device contributes 0 rows
+    sync::policy::OwnStepRate rate;  ///< of local steps until the next round ends
   };
   RoundNow round_;
-  RoundReport::Credit credited_;  ///< rows of this device in the agreed state, as counted
+  RoundReport::Credit credited_;  ///< rows of this device in the agreed state, as counted so far
   ModelHealth health_;
   StreamWatch stream_;
   LiveScores scores_;
   std::optional<GoingBack> going_back_;
   Measures measures_;
   RowCopies copies_;
-  /// The control log, and what it asks of this device.
+  /// The control topic, and its requests to this device.
   struct Control {
-    std::string complaint;  ///< of the topic, last
+    std::string complaint;  ///< the last one about the topic
     TimePoint next_look{};
     std::optional<TimePoint> asked_to_leave;
   };

@@ -2,20 +2,20 @@
 
 #include "runtime/train/worker.h"
 
-// Between agreements, and while one is under way: each device steps on its own copy.
+// Local steps, between synchronizations and during one.
 namespace rivulet::runtime {
 
-/// Until the group agrees again, each device steps at its own pace. A dry run makes no steps.
+/// True if devices make local steps at their own pace until the next synchronization. Never in a dry run.
 bool Worker::is_apart() const {
   return view_->session->plan().next.local && !config_.dry_run;
 }
 
-/// Own steps may also be left from a view that was lost.
+/// Local steps may also be left over from a lost view.
 bool Worker::contributes_movement() const {
   return is_apart() || model().own().rows() > 0;
 }
 
-/// Its own steps are made, or no more of them can be.
+/// True if the local steps are complete, no more can be made, or the gradients have changed enough.
 bool Worker::must_agree(TimePoint now) const {
   const OwnSteps& own = model().own();
   const auto& schedule = view_->session->plan().next;
@@ -36,8 +36,8 @@ Turn Worker::step_when_due(TimePoint now) {
   const auto& schedule = view_->session->plan().next;
   OwnSteps& own = model().own();
   const std::size_t have = rows().batch().own_rows() + rows().waiting();
-  // Of a stream whose next row is far away, or whose rate nobody knows yet, nothing is asked: it steps with
-  // what it has, as soon as that is a batch's least.
+  // No rows are planned for a stream whose next row is far away or whose rate is unknown: the device steps
+  // with the rows it has, as soon as they are a minimum batch.
   const std::size_t least = std::max<std::size_t>(1, config_.session.policy.min);
   const std::size_t planned = schedule.rows[view_->spec.rank];
   const std::size_t wanted = planned > 0 ? planned : std::min<std::size_t>(have, config_.session.policy.max);
@@ -55,8 +55,8 @@ Turn Worker::step_when_due(TimePoint now) {
   return make_own_step();
 }
 
-/// Steps go on while the group agrees on those until now. While a device computes it answers nobody: not if
-/// that takes a good part of the time after which it counts as lost.
+/// True if local steps continue during the synchronization. A computing device answers no peer, so a step
+/// must be much shorter than the deadline after which the device counts as lost.
 bool Worker::overlaps() const {
   const OwnSteps& own = model().own();
   return view_->session->plan().next.overlaps() && is_apart() && own.rows() > 0 && !asked_to_end() &&
@@ -68,7 +68,7 @@ void Worker::depart() {
   model().depart();
 }
 
-/// While an agreement is under way: a step of the next one, as long as one is due.
+/// During a synchronization: makes a step of the next interval if one is due.
 std::optional<Turn> Worker::step_ahead() {
   const TimePoint now = parts_.clock.now();
   if (!model().departed() || !is_apart() || must_agree(now)) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Turn> Worker::step_ahead() {
   return turn;
 }
 
-/// All since the last agreement: their rows come again.
+/// Undoes all local steps since the last synchronization; their rows are read again.
 void Worker::undo_own_steps() {
   model().roll_back(*parts_.state);
   memory_.intervals->current.trained = {};

@@ -1,6 +1,6 @@
 #include "runtime/train/worker.h"
 
-// Copies of rows: what others see of this device's stream, and it of theirs.
+// Injected rows: exchanges rows with the streams of other devices.
 namespace rivulet::runtime {
 
 void Worker::add_copies() {
@@ -8,7 +8,7 @@ void Worker::add_copies() {
   if (lent > 0) report_.metrics().copies_trained.add(static_cast<double>(lent));
 }
 
-/// The batch is trained.
+/// After the batch was trained.
 void Worker::offer_copies() {
   const BatchView batch = rows().batch().view();
   const std::size_t own = rows().batch().own_rows();
@@ -16,7 +16,7 @@ void Worker::offer_copies() {
   if (view_->session->plan().next.injection) copies_.offer(batch, own);
 }
 
-/// With the facts of this round.
+/// Sends injected rows with the facts of this round.
 void Worker::give_copies() {
   const auto& schedule = view_->session->plan().next;
   const std::uint32_t rank = view_->spec.rank;
@@ -29,7 +29,7 @@ void Worker::give_copies() {
   view_->session->bring_copies(std::move(parcels));
 }
 
-/// The group has agreed.
+/// After the group has synchronized.
 void Worker::learn_of_streams() {
   stream_.heed_change();
   const devices::ModelLayout& layout = parts_.trainer.layout();
@@ -38,7 +38,7 @@ void Worker::learn_of_streams() {
   devices::Measured own, all;
   own.read(devices::measured_in(model().contribution(), layout), columns);
   all.read(devices::measured_in(view_->session->agreed(), layout), columns);
-  if (view_->session->table().facts[view_->spec.rank].rows == 0) own.rows = 0;  // of an earlier round
+  if (view_->session->table().facts[view_->spec.rank].rows == 0) own.rows = 0;  // from an earlier round
   measures_.skew().agreed(own, all, parts_.state->model.columns().first(layout.normalized.features));
 }
 

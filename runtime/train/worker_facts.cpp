@@ -1,7 +1,7 @@
 #include "runtime/train/worker.h"
 #include "sync/coding/norm.h"
 
-// What a device tells the others when it enters a round.
+// The facts that a device sends when it enters a round.
 namespace rivulet::runtime {
 
 sync::Facts Worker::my_facts(TimePoint now) {
@@ -42,8 +42,8 @@ bool Worker::shows_digest() const {
   return view_->session->round() % config_.digest_every == 0;
 }
 
-/// Computed from the memory in every digest round, also when no round was applied since the last: what
-/// changed by itself is what the digest is for.
+/// Computed from memory in every digest round, even if no round was applied since the last: the digest must
+/// detect memory that changes by itself.
 Status Worker::refresh_digest() {
   if (!shows_digest()) return ok();
   auto digest = parts_.state.digest(view_->session->last_round()->work, parts_.device);
@@ -53,7 +53,8 @@ Status Worker::refresh_digest() {
   return ok();
 }
 
-/// What its controllers want to know. The contribution is made for it, or because it leaves with the facts.
+/// Adds the measurements requested by controllers. Prepares the contribution for them, or to send it with
+/// facts.
 Status Worker::measure(sync::Facts& facts) {
   const bool wanted = view_->session->speculates() || measures_.wants_sketches() || measures_.wants_gains() ||
                       measures_.wants_norm();
@@ -75,7 +76,7 @@ Status Worker::measure(sync::Facts& facts) {
   return ok();
 }
 
-/// Of the parameters of what this device brings, with what it kept of earlier rounds.
+/// Of the parameters of this device's contribution, with its residual of earlier rounds.
 sync::Gains Worker::my_gains(std::uint32_t rows) {
   if (!(measures_.wants_gains() || measures_.wants_norm()) || rows == 0) return {};
   const GradientView mine = model().contribution().slice(0, parts_.trainer.layout().parameters);
@@ -86,7 +87,7 @@ sync::Gains Worker::my_gains(std::uint32_t rows) {
   return sync::gains_of(mine, weight, alike ? residual.kept() : GradientView{});
 }
 
-/// The steps that were made since the group agreed last count as this round's batch.
+/// Local steps since the last synchronization count as this round's batch.
 void Worker::add_own_steps(sync::Facts& facts) {
   const OwnSteps& own = model().own();
   facts.rows = own.rows();
@@ -99,7 +100,7 @@ void Worker::add_own_steps(sync::Facts& facts) {
 
 sync::FactsSection Worker::my_section() {
   sync::FactsSection section = rows().section();
-  // What own steps of earlier views have left: a replay must begin with it. A pass over all of it.
+  // Digest of the optimizer memory left by local steps of earlier views, for replays. Cost: a pass over it.
   if (view_->session->round() == 0)
     if (const auto kept = model().kept_digest(); kept != 0) section.private_state = {kept};
   if (!contributes_movement()) return section;
@@ -110,7 +111,7 @@ sync::FactsSection Worker::my_section() {
   return section;
 }
 
-/// Of this round: a gradient, or how far own steps have come.
+/// This round's contribution: a gradient, or the delta of local steps.
 Status Worker::prepare_contribution() {
   if (!contributes_movement()) return model().prepare_gradient();
   return model().is_prepared() ? ok() : model().prepare_delta(*parts_.state);

@@ -3,7 +3,7 @@
 #include "runtime/train/worker.h"
 #include "sync/coding/norm.h"
 
-// What a device looks at before it contributes, and what it counts when the group has decided.
+// Checks before contributing, and counts after the group's decision.
 namespace rivulet::runtime {
 
 LiveScores::Parts Worker::score_parts() const {
@@ -20,11 +20,11 @@ Status Worker::count_refused(std::size_t rows) {
   report_.metrics().nonfinite_local.add(1);
   if (!config_.stop_on_nonfinite) return ok();
   return Error{ErrorCode::numeric,
-               "what was computed on rows is not finite, or has exploded; train.on_nonfinite = \"stop\""};
+               "the result computed on rows is not finite, or has exploded; train.on_nonfinite = \"stop\""};
 }
 
-/// The last look at how far own steps have come, before anybody hears of it: one number of one device that is
-/// not finite would cost the rows of all. What cannot be part of a sum is undone, and its rows are used up.
+/// The last check of a delta before it is sent: one value of one device that is not finite would cost the
+/// rows of all devices. Undoes a delta that cannot be part of a sum and drops its rows.
 Status Worker::check_movement() {
   round_.delta_refused = false;
   if (!contributes_movement() || model().own().rows() == 0) return ok();
@@ -36,10 +36,10 @@ Status Worker::check_movement() {
   rows().drop_pending();
   memory_.intervals->current.trained = {};
   if (auto refused = count_refused(refused_rows); !refused) return refused;
-  return model().prepare_delta(*parts_.state);  // of nothing
+  return model().prepare_delta(*parts_.state);  // an empty delta
 }
 
-/// How large the parameters are: looked at now and then, and more often while a view is young.
+/// Measures the norm of the parameters: every 64 rounds, and more often at the start of a view.
 Status Worker::measure_state() {
   constexpr std::uint64_t every = 64;
   const auto& round = *view_->session->last_round();
@@ -54,7 +54,7 @@ Status Worker::measure_state() {
   return ok();
 }
 
-/// What the agreed state says of this device's rows, its counters say too.
+/// Adds this device's rows in the agreed state to its counters.
 void Worker::credit() {
   RoundReport::Credit now;
   for (const PartitionId& id : rows().partitions()) {
@@ -65,7 +65,7 @@ void Worker::credit() {
   }
   if (now == credited_) return;
   const auto more = [](std::uint64_t to, std::uint64_t from) { return to > from ? to - from : 0; };
-  // A state that another life of this device led to, or an older one, is not news.
+  // Skips states of earlier runs of this device and older states.
   if (clock_.entered())
     report_.credit({more(now.trained, credited_.trained), more(now.nonfinite, credited_.nonfinite)},
                    parts_.state->stamp.step);

@@ -4,42 +4,41 @@
 #include "runtime/state/round_update.h"
 #include "runtime/train/worker.h"
 
-// How a worker gets into a view and out of it, and how it ends.
+// Entering and leaving views, and the end of a worker.
 namespace rivulet::runtime {
 namespace {
 
 constexpr Duration leaving_step = std::chrono::milliseconds(20);
 constexpr Duration look_at_log_every = std::chrono::milliseconds(250);
 constexpr Duration commit_patience = std::chrono::seconds(3);
-// Who is asked to end is gone within 10 s, whatever its disk does.
+// A device that is asked to end exits within 10 s, even if its disk hangs.
 constexpr Duration save_patience = std::chrono::milliseconds(9500);
 
 }  // namespace
 
-/// This device alone (a signal), or the whole job (STOP in the control log).
+/// This device alone (a signal), or the whole job (STOP in the control topic).
 bool Worker::asked_to_end() const {
   return parts_.stop.load() > 0 || parts_.membership.stop_asked();
 }
 
-/// How long ago this device was asked to end; 0 if it was not.
+/// Time since this device was asked to end; 0 if it was not.
 Duration Worker::leaving_for(TimePoint now) {
   if (!asked_to_end()) return Duration(0);
   if (!control_.asked_to_leave) {
     control_.asked_to_leave = now;
-    // Views are formed without this device from now on. After a STOP nobody forms one: LEAVE then
-    // says that this device has ended.
+    // Excludes this device from the next views. After a STOP no view is formed: LEAVE reports this device's
+    // end.
     if (!parts_.membership.stop_asked())
       parts_.membership.leave_group("asked to end", sync::membership::Ends::device);
   }
   return now - *control_.asked_to_leave;
 }
 
-/// Reads the control log: at every step while a view is being made (its addresses are records), else now and
-/// then. False: the phase has changed because of what it said.
+/// Reads the control topic: at every step while connecting (addresses are records), else at intervals.
+/// Returns false if the phase has changed.
 bool Worker::watch_membership(TimePoint now) {
   const bool entering = phase_ == Phase::entering;
-  if (entering && entry_.stage() == ViewEntry::Stage::forming)
-    return true;  // a view may come out of its poll
+  if (entering && entry_.stage() == ViewEntry::Stage::forming) return true;  // its own poll may return a view
   const bool connecting = entering && entry_.stage() == ViewEntry::Stage::connecting;
   if (!connecting && now < control_.next_look) return true;
   control_.next_look = now + (phase_ == Phase::draining ? leaving_step : look_at_log_every);
@@ -52,7 +51,7 @@ bool Worker::watch_membership(TimePoint now) {
     return false;
   }
   if (connecting && parts_.membership.view_broken()) {
-    entry_.restart("a member of the view has started again");
+    entry_.restart("a member of the view has restarted");
     return false;
   }
   return true;
@@ -67,10 +66,10 @@ Turn Worker::enter() {
   return begin_rounds();
 }
 
-/// Everybody holds the target: from here on it is a state of this view.
+/// All devices hold the target: from now on it is a state of this view.
 Turn Worker::begin_rounds() {
   if (rows().own(partitions_of(view_->spec.owners[view_->spec.rank], config_.owner.topics)))
-    undo_own_steps();  // some of their rows may be another device's now
+    undo_own_steps();  // another device may own some of their rows now
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
                                                        parts_.catalog, residual_.numbers(),
                                                        memory_.agreed_scratch, parts_.state->controllers);
@@ -85,7 +84,7 @@ Turn Worker::begin_rounds() {
   parts_.decisions.enter_view({spec.number, spec.token, spec.members, spec.rank, spec.target, spec.digest,
                                config_.group, config_.session.policy, view_->session->policy_state()});
   report_.metrics().states_taken.add(1);
-  credit();  // others may have agreed on rows of this device
+  credit();  // other devices may have synchronized on rows of this device
   round_.times.last_ended = parts_.clock.now();
   round_.times.early = false;
   round_.times.ahead_seconds = 0;
@@ -103,16 +102,16 @@ Turn Worker::begin_rounds() {
   return again();
 }
 
-/// What an unfinished round has sent is part of the state that the view starts from, or it is not.
+/// Resolves whether the view's state includes the contribution of an unfinished round.
 void Worker::resolve_residual() {
   const double lost = residual_.resolve(view_->spec.target, *parts_.state, model().contribution());
   if (lost == 0) return;
   report_.metrics().residual_lost.add(lost);
-  parts_.log.write(Level::warn, "what was not sent yet belonged to another state and is lost",
+  parts_.log.write(Level::warn, "the residual belonged to another state and was discarded",
                    {{"norm", std::to_string(lost)}});
 }
 
-/// From here on the state is one of this view; devices that share memory share it.
+/// From now on the state belongs to this view; devices with common memory share it.
 Status Worker::begin_lineage() {
   const auto& spec = view_->spec;
   SharedWork& work = view_->session->last_round()->work;
@@ -126,12 +125,12 @@ Status Worker::begin_lineage() {
   if (!work.shared()) return ok();
   const auto digest = parts_.state.digest(work, parts_.device);
   if (!digest) return digest.error();
-  // Memory that has changed by itself must stay this device's own, so that the others see it.
+  // Does not share memory that has changed by itself, so that the other devices detect it.
   if (digest.value().hex() == spec.digest) parts_.state.join(work);
   return ok();
 }
 
-/// Who owns what is the same for a whole view, and only owners bring partitions into its state.
+/// Owners are the same for a whole view, and only owners add partitions to its state.
 void Worker::show_claims() {
   GroupClaims claims{.known = true, .claimed = {}, .trained = {}};
   for (const auto& partitions : view_->spec.owners)
@@ -141,10 +140,10 @@ void Worker::show_claims() {
   parts_.status.set_claims(std::move(claims));
 }
 
-/// The last exchange: nobody closes before everybody is through, so no close looks like a death.
+/// The shutdown barrier: no device closes before all have passed it, so that no close looks like a failure.
 Turn Worker::drain() {
   if (view_->session->poll() == Progress::pending) return later(leaving_step);
-  // What this round leaves should be saved and committed before offsets are published for the last time.
+  // The last state should be saved and committed before the last offsets are.
   const bool retreats = view_->session->plan().now.retreat != sync::policy::Retreat::none;
   if (!retreats && !checkpoints_.last_is_committed(*parts_.state, rows().partitions()) &&
       parts_.clock.now() < round_.times.last_ended + commit_patience)
@@ -170,14 +169,14 @@ void Worker::put_batch_back() {
   model().invalidate();
 }
 
-/// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient. A
+/// The view is over. Puts its rows back; the unfinished round has changed neither state nor gradient. A
 /// leaving device ignores lost peers.
 Turn Worker::lost(Error error) {  // by value: the original dies with the view
   if (view_ && view_->session) report_.metrics().rounds_failed.add(1);
   view_.reset();
   entry_.drop_view();
   put_batch_back();
-  // Own steps of the next round are in the private copy already: all are done anew.
+  // Local steps of the next round are in the private copy already: undoes all of them.
   if (model().departed()) undo_own_steps();
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
   if (others && !asked_to_end() && config_.reform) return form_again(error.message);
@@ -185,12 +184,11 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
       "; the unfinished round's rows are back in the buffer and the state is as it was after step " +
       std::to_string(parts_.state->stamp.step);
   if (!asked_to_end() || !others) return end(std::move(error));
-  parts_.log.write(Level::warn, "left without the others", {{"why", error.message}});
+  parts_.log.write(Level::warn, "left before the round ended", {{"why", error.message}});
   return leave_alone();
 }
 
-/// Asked to end outside a view: what this device holds and has not saved goes to its disk first. Nobody may
-/// have it but those who hold it.
+/// Asked to end outside a view: saves an unsaved state first, since other devices may not hold it.
 Turn Worker::leave_alone() {
   view_.reset();
   entry_.drop_view();

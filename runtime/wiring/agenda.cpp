@@ -10,7 +10,7 @@ std::uint32_t Agenda::add() {
     if (needed > levels_[i].size()) levels_[i].resize(levels_[i].size() + fan, TimePoint::max());
     needed = (needed + fan - 1) / fan;
   }
-  if (needed > 1) {  // the uppermost level is two lines now: one more above it
+  if (needed > 1) {  // the top level now spans two lines: adds a level above it
     Level above(fan, TimePoint::max());
     above.front() = top_;
     levels_.push_back(std::move(above));

@@ -7,27 +7,27 @@
 
 namespace rivulet::runtime {
 
-/// When each of many is due next, and who is first: the earliest, of those the lowest number. A tree in
-/// which eight neighbours have one parent that holds their earliest time: eight times are a cache line, and
-/// the numbers above them stay in the cache whatever else happens in between. Owner: one thread.
+/// A queue of due times by number. The first entry is the earliest; ties go to the lowest number. A tree with
+/// fan-out eight: each parent holds the earliest time of its children. Eight times fill a cache line, and the
+/// upper levels stay cached. Owner: one thread.
 class Agenda {
  public:
-  /// The next number, due never.
+  /// Adds the next number, never due.
   std::uint32_t add();
-  /// Replaces what `number` was due at. At most one line for each level; none above an unchanged parent.
+  /// Sets the due time of `number`. Touches at most one cache line per level, none above an unchanged parent.
   void set(std::uint32_t number, TimePoint at) noexcept;
   [[nodiscard]] TimePoint of(std::uint32_t number) const noexcept { return levels_.front()[number]; }
-  /// TimePoint::max() if nobody is due.
+  /// TimePoint::max() if none is due.
   [[nodiscard]] TimePoint earliest() const noexcept { return top_; }
-  /// Who that is. Needs one number at least.
+  /// Returns the number with the earliest time. Requires at least one number.
   [[nodiscard]] std::uint32_t first() const noexcept;
 
  private:
   static constexpr std::size_t fan = 8;
-  using Level = std::vector<TimePoint>;  ///< a multiple of `fan` long; who does not exist is never due
+  using Level = std::vector<TimePoint>;  ///< a multiple of `fan` long; unused entries are never due
 
   std::uint32_t numbers_ = 0;
-  std::vector<Level> levels_{Level(fan, TimePoint::max())};  ///< numbers first, at the end one line
+  std::vector<Level> levels_{Level(fan, TimePoint::max())};  ///< from the numbers up to a single line
   TimePoint top_ = TimePoint::max();
 };
 

@@ -15,7 +15,7 @@ namespace {
 constexpr Duration open_deadline = std::chrono::seconds(10);
 constexpr double synthetic_rate = 1000;  // rows/s unless source.rate is set
 
-/// Of a property that is there twice the client takes the last.
+/// The client takes the last value of a duplicate property, so the user's come last.
 stream::Properties before_the_users(stream::Properties ours, const Config& config) {
   ours.insert(ours.end(), config.source.kafka_properties.begin(), config.source.kafka_properties.end());
   return ours;
@@ -34,7 +34,7 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
     kafka.group_id = "rivulet." + config.job.name;
     kafka.client_id = "rivulet-" + config.device.id;
     kafka.topics = config.source.topics;
-    std::sort(kafka.topics.begin(), kafka.topics.end());  // as PartitionId::topic counts them
+    std::sort(kafka.topics.begin(), kafka.topics.end());  // the order of PartitionId::topic
     kafka.start = start.value();
     kafka.open_deadline = open_deadline;
     kafka.count_gaps = config.source.on_gap == "count";
@@ -66,8 +66,8 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryP
     return Error{
         ErrorCode::invalid_config,
         "job.devices = " + std::to_string(config.job.devices) +
-            " needs source.kafka.properties.bootstrap.servers: the group meets in the topic rivulet." +
-            config.job.name + ".control there"};
+            " needs source.kafka.properties.bootstrap.servers: the group forms through the topic rivulet." +
+            config.job.name + ".control"};
   return stream::open_kafka_log({.properties = before_the_users(plan.log_properties(), config),
                                  .topic = ControlTopic::name_of(config.job.name),
                                  .client_id = "rivulet-" + config.device.id + "-control",

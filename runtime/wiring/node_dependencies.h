@@ -16,29 +16,29 @@
 #include "sync/transport/memory_transport.h"
 #include "sync/transport/transport.h"
 
-/// What a real device opens to the outside: its stream, the control log, the transport to its peers.
+/// External dependencies of a real device: its stream, the control log, the transport to its peers.
 namespace rivulet::runtime {
 
 Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run,
                                                           const MemoryPlan& memory, const Clock& clock,
                                                           MetricsSink& metrics);
 
-/// A dry run joins nothing, and one device whose rows come from no broker has nobody to meet: their log is
-/// their own. One device on Kafka writes HELLO there, so that a second one with its id or its partition is
-/// found out.
+/// Whether the control log is private to this process: in a dry run, and for a single device without a
+/// broker. A single device on Kafka writes its HELLO to the control topic, so that a second one with the same
+/// id or partition is detected.
 bool log_is_own(const Config& config, bool dry_run);
 
 Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryPlan& plan, bool dry_run,
                                              sync::membership::MemoryLog& memory);
 
-/// `alone` is what a group of one talks through. The thread of the transport beats in `comm_beat_ns`.
+/// `alone`: the network of a group of one. The transport's thread updates its heartbeat `comm_beat_ns`.
 Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
                                  std::atomic<std::int64_t>& comm_beat_ns);
 
-/// As log.decisions asks for; a dry run decides nothing. Errors: io.
+/// Opens the decision log set by log.decisions; a dry run has none. Errors: io.
 Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run);
 
-/// Of a source that reads topics, and of the control topic if it is the group's; null: there are none.
+/// Watches the topics of the source, and the control topic if the group uses it; null without topics.
 std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run, const Clock& clock,
                                              NodeStatus& status);
 

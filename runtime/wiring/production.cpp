@@ -1,4 +1,4 @@
-// The wiring of a real device: real clock, real stream, real transport, one thread per agent.
+// Wiring of a real device: real clock, real stream, real transport, one thread per agent.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ std::uint64_t fresh_nonce(const std::string& id) {
   return derive_seed(static_cast<std::uint64_t>(unix_time_ms()), id, static_cast<std::uint64_t>(getpid()));
 }
 
-/// What outlives the node and what the node refers to, in order of construction.
+/// Objects that outlive the node or that it refers to, in order of construction.
 struct Process {
   DataDir data_dir;
   RealClock clock;
@@ -54,11 +54,11 @@ struct Process {
   ThreadRunner ingest_thread;
   ThreadRunner train_thread;
   ThreadRunner evaluate_thread;
-  ThreadRunner checkpoint_thread;  ///< not watched: a slow disk costs copies, not the device
-  ThreadRunner board_thread;       ///< not watched: a sensor answers when it likes
-  ThreadRunner topics_thread;      ///< not watched: a broker answers when it likes
+  ThreadRunner checkpoint_thread;  ///< not watched: a slow disk delays copies, not the device
+  ThreadRunner board_thread;       ///< not watched: a sensor read may block
+  ThreadRunner topics_thread;      ///< not watched: a broker's answer may take long
   RecentRounds board;
-  std::optional<StateOwner> owner;  ///< of made-up rows
+  std::optional<StateOwner> owner;  ///< with synthetic rows
   std::unique_ptr<Node> node;
   std::unique_ptr<devices::Device> evaluate_device;
   std::unique_ptr<devices::Trainer> evaluate_trainer;
@@ -69,7 +69,7 @@ struct Process {
   std::unique_ptr<HttpServer> http;
 };
 
-/// Before anything of the old run is loaded.
+/// Runs before anything of the old run is loaded.
 Status start_over(const Config& config, Logger& log) {
   const std::string folder = checkpoints_in(config.device.data_dir);
   if (!log_is_own(config, false)) return prepare_new_run(config, folder, log, [] { usleep(10'000); });
@@ -77,7 +77,7 @@ Status start_over(const Config& config, Logger& log) {
   return aside ? ok() : aside.error();
 }
 
-/// Before anything large is allocated.
+/// Runs before anything large is allocated.
 Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog, const StopRequest& stop) {
   auto memory = plan_memory(config, catalog, &stop);
   if (!memory) return memory.error();
@@ -142,7 +142,7 @@ Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& cata
   auto data = HeldOut::open(config, catalog, config.evaluate.held_out_path, p.memory.held_out_rows);
   if (!data) return data.error();
   p.held_out = std::move(data).value();
-  p.evaluate_device = devices::make_host_device();  // a GPU has one owner, the train thread
+  p.evaluate_device = devices::make_host_device();  // the train thread is the only user of a GPU
   auto trainer = build_trainer(config, catalog, p.held_out->shape(), *p.evaluate_device);
   if (!trainer) return trainer.error();
   p.evaluate_trainer = std::move(trainer).value();
@@ -152,12 +152,13 @@ Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& cata
   return ok();
 }
 
-/// True while every thread of this process has stepped within `limit`; the broker has no say in it.
+/// True if every thread of this process has stepped within `limit`; independent of the broker.
 bool all_alive(const Process& p, Duration limit, std::string& why) {
   const std::int64_t now = p.clock.now().time_since_epoch().count();
   const auto stuck = [&](const char* name, std::int64_t beat) {
-    if (beat == 0 || now - beat <= limit.count()) return false;  // 0: not started yet, or ended
-    why = fmt::format("thread {} has not moved for {:.1f} s", name, static_cast<double>(now - beat) / 1e9);
+    if (beat == 0 || now - beat <= limit.count()) return false;  // 0: not started, or ended
+    why = fmt::format("thread {} has made no progress for {:.1f} s", name,
+                      static_cast<double>(now - beat) / 1e9);
     return true;
   };
   return !stuck("ingest", p.ingest_thread.beat_ns()) && !stuck("train", p.train_thread.beat_ns()) &&
@@ -172,7 +173,7 @@ Status add_http(Process& p, const Config& config) {
   HttpServer::Pages pages;
   pages.metrics = [&p] { return p.metrics->scrape(); };
   pages.live = [&p, limit = config.watchdog.deadline](std::string& why) { return all_alive(p, limit, why); };
-  // Who judges may be stuck itself.
+  // Also checks all threads, because the thread that evaluates health may be stuck.
   pages.ready = [&p, limit = config.watchdog.deadline / 2](std::string& why) {
     const Health health = p.node->status().health();
     why = health.why_not();
@@ -193,7 +194,7 @@ Status add_http(Process& p, const Config& config) {
   return ok();
 }
 
-/// "127.0.0.1:" of "127.0.0.1:0", whose port is known only when it is open.
+/// "127.0.0.1:" of "127.0.0.1:0": the port is known only after opening.
 std::string host_of(const std::string& listen) {
   return listen.substr(0, listen.rfind(':') + 1);
 }
@@ -209,8 +210,7 @@ void say_who_we_are(Process& p, const Config& config) {
   warn_of_networks(config, *p.log);
 }
 
-/// Waits for the end: the worker's own, or a broken stream. Returns the ingest thread's error if it
-/// ended first.
+/// Waits until the worker ends or the stream fails. Returns the ingest thread's error if it ended first.
 std::optional<Error> wait_for_end(Process& p, const Watchdog& watchdog, StopRequest& leave,
                                   const StopRequest& stop, const RunOptions& options) {
   std::optional<Error> broken;
@@ -237,7 +237,7 @@ std::optional<Error> wait_for_end(Process& p, const Watchdog& watchdog, StopRequ
   return broken;
 }
 
-/// What the last second added. The source is destroyed after its commits have been answered.
+/// Commits the offsets of the last second. The source waits for the broker's answers in its destructor.
 void commit_the_rest(Process& p) {
   std::vector<NextOffset> news;
   p.node->commits().take_news(news);
@@ -246,9 +246,9 @@ void commit_the_rest(Process& p) {
     p.log->write(Level::warn, "the last offsets were not committed", {{"error", committed.error().message}});
 }
 
-/// By state, not by process: who came back just before the end holds what the others hold, though it has
-/// trained nothing of it. But a checkpoint that no group has seen again must not replace the file of an
-/// earlier run.
+/// Writes the final state if this process entered a group: a device that rejoined just before the end holds
+/// the agreed state without having trained. A checkpoint that no group has confirmed must not replace the
+/// file of an earlier run.
 void leave_final_state(Process& p, const LoadedConfig& loaded, const Result<Digest>& digest,
                        RunResult& result) {
   const bool agreed = p.node->worker().entered_group() && p.node->state().stamp.step > 0;
@@ -268,7 +268,7 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   NodeStatus& status = p.node->status();
   auto digest = digest_of(p.node->state(), p.node->device());
   if (digest) status.set_digest(digest.value().hex());
-  while (!status.settle()) usleep(100);  // a page is being read
+  while (!status.settle()) usleep(100);  // a reader holds the status
   DeviceSummary device = make_device_summary(status, loaded.config.device.id);
   Summary& s = result.summary;
   s.rounds = p.node->state().stamp.step;
@@ -304,7 +304,7 @@ void watch_threads(Process& p, Watchdog& watchdog) {
 }
 
 void start_threads(Process& p) {
-  if (p.http)  // whose pages alone show it
+  if (p.http)  // only the HTTP pages publish it
     p.sensors = std::make_unique<BoardWatch>(BoardWatch::Parts{p.clock, devices::Sensors("/"), *p.metrics});
   p.ingest_thread.start(p.node->ingest(), p.clock);
   p.train_thread.start(p.node->worker(), p.clock);
@@ -326,7 +326,7 @@ void join_threads(Process& p, Watchdog& watchdog) {
 }
 
 LoadedConfig as_dry_run(LoadedConfig loaded) {
-  loaded.config.job.devices = 1;  // looks at its own stream only; a live group never sees it
+  loaded.config.job.devices = 1;  // reads only its own stream; invisible to a live group
   return loaded;
 }
 
@@ -338,7 +338,7 @@ RunResult run_device(const LoadedConfig& loaded, const RunOptions& options, Stop
 
 namespace {
 
-/// Its message may quote a value out of a file.
+/// Its message may quote secrets, which the caller masks.
 RunResult run_unmasked(const LoadedConfig& given, const RunOptions& options, const Catalog& catalog,
                        StopRequest& stop) {
   LoadedConfig loaded = options.dry_run ? as_dry_run(given) : given;

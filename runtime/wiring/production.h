@@ -9,11 +9,11 @@
 
 namespace rivulet::runtime {
 
-/// run_device() with other catalogs: how tests bring parts of their own without touching any agent.
+/// run_device() with another catalog, so that tests add parts without touching any agent.
 RunResult run_device_with(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
                           StopRequest& stop);
 
-/// Role and type of every object this wiring builds for a configuration.
+/// Returns role and type of every object that this wiring builds for a configuration.
 std::vector<std::pair<std::string, std::string>> production_object_types(const LoadedConfig& loaded);
 
 }  // namespace rivulet::runtime

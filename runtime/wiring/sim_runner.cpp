@@ -12,15 +12,15 @@
 namespace rivulet::runtime {
 namespace {
 
-// A reason to step one agent. Of those at one time the older goes first.
+// A reason to step one agent. Ties in time go to the older event.
 struct Event {
   TimePoint at = TimePoint::max();
   std::uint64_t sequence = 0;
   auto operator<=>(const Event&) const = default;
 };
 
-// The pause of an agent that asks for a time it has already reached and did nothing: without it the clock
-// would stand still for ever. A thread's runner pauses as well.
+// Pause of an agent that did no work and requested a time already reached: without it virtual time would
+// never advance. The runner of a real thread pauses as well.
 constexpr Duration back_off = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -38,9 +38,9 @@ struct SimRunner::State {
   struct Slot {
     Agent* agent = nullptr;
     VirtualClock* clock = nullptr;
-    Event timer;                               // what its agent asked for last
-    std::vector<Event> calls;                  // notifications of others, a heap with the earliest in front
-    TimePoint newest_call = TimePoint::max();  // while it is one of them
+    Event timer;                               // wake-up time requested last by the agent
+    std::vector<Event> calls;                  // notifications by others, a heap with the earliest in front
+    TimePoint newest_call = TimePoint::max();  // while still in `calls`
     bool finished = false;
 
     [[nodiscard]] const Event& next() const noexcept {
@@ -50,14 +50,13 @@ struct SimRunner::State {
 
   std::deque<SimWake> wakes;
   std::vector<Slot> slots;
-  // Of equal times the slot made first goes first, not the one called first: how many calls it took is no
-  // matter.
+  // Ties go to the slot created first, however many notifications each has.
   Agenda agenda;
   std::uint64_t sequence = 0;
   TimePoint now{};
-  const VirtualClock* running = nullptr;  // of the agent that steps right now
+  const VirtualClock* running = nullptr;  // clock of the agent being stepped
 
-  // A step that charged compute has moved its own clock past the event: what it says, it says then.
+  // Charged compute time moves the agent's clock past the event; its notifications carry that time.
   [[nodiscard]] TimePoint here() const noexcept { return running ? std::max(now, running->now()) : now; }
 
   void call(std::uint32_t index, TimePoint at);
@@ -73,7 +72,7 @@ void SimRunner::State::put_down(std::uint32_t index) {
   agenda.set(index, slots[index].next().at);
 }
 
-// Many messages that arrive at the same instant are one reason to look.
+// Notifications for the same instant are merged.
 void SimRunner::State::call(std::uint32_t index, TimePoint at) {
   at = std::max(at, now);
   Slot& slot = slots[index];
@@ -84,14 +83,14 @@ void SimRunner::State::call(std::uint32_t index, TimePoint at) {
   put_down(index);
 }
 
-// The newest answer of an agent replaces what it asked before.
+// The agent's latest wake-up time replaces the earlier one.
 void SimRunner::State::set_timer(std::uint32_t index, TimePoint at) {
   Slot& slot = slots[index];
   if (slot.timer.at != at) slot.timer = {at, ++sequence};
   put_down(index);
 }
 
-// It is never due again.
+// Removes the slot from the agenda permanently.
 void SimRunner::State::retire(std::uint32_t index) {
   Slot& slot = slots[index];
   slot.finished = true;
@@ -100,7 +99,7 @@ void SimRunner::State::retire(std::uint32_t index) {
   put_down(index);
 }
 
-// Takes what is due out of the slot.
+// Removes the slot's due event and returns its time.
 TimePoint SimRunner::State::take_event(Slot& slot) {
   const TimePoint due = slot.next().at;
   if (slot.calls.empty() || slot.timer < slot.calls.front()) {
@@ -113,14 +112,14 @@ TimePoint SimRunner::State::take_event(Slot& slot) {
   return due;
 }
 
-// False if there is nobody to step, or not yet.
+// Returns false if the agent is gone or still busy.
 bool SimRunner::State::claim(std::uint32_t index) {
   Slot& slot = slots[index];
   const TimePoint due = take_event(slot);
   put_down(index);
   if (slot.agent == nullptr) return false;
   const TimePoint busy_until = slot.clock->now();
-  if (busy_until > due) {  // it is still computing: the event waits
+  if (busy_until > due) {  // still computing: postpones the event
     call(index, busy_until);
     return false;
   }

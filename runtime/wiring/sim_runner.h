@@ -9,22 +9,22 @@
 
 namespace rivulet::runtime {
 
-/// One thread, an agenda of (time, agent). Sets the agent's own clock, steps it, asks again at
-/// wake_at, at a notify()'s time, or at once while it reports that it worked. Same agents and seeds, same
-/// order, always.
+/// Steps agents in one thread by an agenda of (time, agent). Sets the agent's own clock before each step. An
+/// agent is due again at its wake_at, at the time of a notify(), or at once if it reports work.
+/// Deterministic: same agents and seeds, same order.
 class SimRunner {
  public:
   SimRunner();
   ~SimRunner();
   SimRunner(const SimRunner&) = delete;
   SimRunner& operator=(const SimRunner&) = delete;
-  /// Creates the Wake of an agent before the agent exists (agents take their Wake at construction).
+  /// Creates the Wake of an agent before the agent exists, because agents take it at construction.
   Wake& make_wake();
-  /// `wake` must be one of make_wake()'s; `clock` is this agent's alone.
+  /// `wake` must come from make_wake(); `clock` belongs to this agent only.
   void add(Agent& agent, VirtualClock& clock, Wake& wake);
-  /// The agent of this wake is not stepped again and may be destroyed; later notifications are ignored.
+  /// Removes the agent of this wake, which may then be destroyed; later notifications are ignored.
   void remove(Wake& wake);
-  /// Until done() or no agent has anything left to do. Returns the number of steps made.
+  /// Runs until done() or until no agent is due. Returns the number of steps.
   std::uint64_t run_until(const std::function<bool()>& done);
   [[nodiscard]] TimePoint now() const noexcept;
 

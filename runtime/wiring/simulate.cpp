@@ -14,7 +14,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Measures node 0's model on held-out rows now and then: all devices hold the same bits.
+/// Measures node 0's model on held-out rows periodically: all devices hold identical bits.
 class Examiner {
  public:
   static Result<std::unique_ptr<Examiner>> make(const Config& config, const Catalog& catalog,
@@ -44,7 +44,7 @@ class Examiner {
     if (tables_ != nullptr) tables_->add_accuracy(seconds, *accuracy_);
     return ok();
   }
-  /// Keeps every measurement there, too.
+  /// Also records every measurement in `tables`.
   void write_into(ResultTables& tables) { tables_ = &tables; }
   void tell(Summary& s) const {
     s.accuracy = accuracy_;
@@ -62,7 +62,7 @@ class Examiner {
   ResultTables* tables_ = nullptr;
 };
 
-/// What went wrong first is how it ended.
+/// Records how the simulation ended; keeps the first failure.
 void end_with(SimulateResult& result, ExitCode exit, const std::string& message) {
   if (result.exit != ExitCode::ok) return;
   result.exit = exit;
@@ -78,7 +78,7 @@ SimulateResult refuse(const Error& error) {
   return result;
 }
 
-/// Only a folder has a test split; the rows of a single file are trained on, so they measure nothing.
+/// Only a folder has a test split; the rows of a single file are trained on.
 std::string held_out_of(const SimulateOptions& options, const Config& config) {
   if (!options.held_out.empty()) return options.held_out;
   if (!config.evaluate.held_out_path.empty()) return config.evaluate.held_out_path;
@@ -92,11 +92,10 @@ bool measures_accuracy(const SimulateOptions& options, const Config& config) {
 Status check_options(const SimulateOptions& options, const Config& config) {
   if (auto fits = check_scenario(options, config.job.devices); !fits) return fits;
   if (!options.held_out.empty() && !measures_accuracy(options, config))
-    return Error{
-        ErrorCode::usage,
-        options.timing_only
-            ? "--held-out measures a model that learns; with --timing-only nothing does"
-            : "--held-out measures accuracy, which train.loss = \"" + config.train.loss + "\" has none of"};
+    return Error{ErrorCode::usage, options.timing_only
+                                       ? "--held-out needs a model that learns; with --timing-only none does"
+                                       : "--held-out measures accuracy, but train.loss = \"" +
+                                             config.train.loss + "\" has none"};
   return ok();
 }
 
@@ -107,7 +106,7 @@ void take_prequential(SimulatedGroup& group, Summary& s) {
   s.time_to_accuracy_s = node.worker().time_to_accuracy().reached();
 }
 
-/// A simulation that can run: the group, what measures it, and the tables it fills.
+/// A prepared simulation: the group, its measurements and its result tables.
 class Play {
  public:
   using Progress = std::function<void(double, const Summary&)>;
@@ -131,7 +130,7 @@ class Play {
     return make_examiner();
   }
 
-  /// Errors: of a measurement on held-out rows.
+  /// Errors: those of a measurement on held-out rows.
   Result<SimulateResult> run(const Progress& progress, StopRequest& stop) {
     SimulateResult result;
     Status measured = ok();
@@ -180,7 +179,7 @@ class Play {
     if (examiner_) examiner_->tell(s);
     return s;
   }
-  /// An error of a device first; then one that was killed and that nobody brought back.
+  /// Reports the error of a device first, then a device that was killed and not started again.
   void tell_endings(SimulateResult& result) {
     const auto& devices = result.summary.devices;
     for (std::size_t i = 0; i < group_->size(); ++i) {

@@ -1,5 +1,4 @@
-// The wiring of a simulated group: the objects of a real device under a virtual clock, over the in-memory
-// transport.
+// Wiring of a simulated group: the objects of a real device under a virtual clock and in-memory transport.
 #include "runtime/wiring/simulation.h"
 
 #include <algorithm>
@@ -20,7 +19,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// One simulated device: its dependencies, and the node.
+/// One simulated device: its dependencies and its node.
 struct SimulatedNode {
   VirtualClock ingest_clock;
   VirtualClock worker_clock;
@@ -28,11 +27,11 @@ struct SimulatedNode {
   Wake* ingest_wake = nullptr;
   Wake* worker_wake = nullptr;
   std::unique_ptr<Node> node;
-  bool killed = false;      ///< keeps what it had, for the summary, until it is started again
-  std::uint64_t lives = 1;  ///< starts, this one included
+  bool killed = false;      ///< killed; its data stays for the summary until it is started again
+  std::uint64_t lives = 1;  ///< number of starts, including this one
 };
 
-/// Steps when the next fault of a script is due.
+/// Executes the faults of a script when they are due.
 class ScriptAgent final : public Agent {
  public:
   ScriptAgent(const std::vector<Fault>& faults, const Clock& clock, std::function<void(const Fault&)> happen)
@@ -65,7 +64,7 @@ std::string id_of(std::size_t device) {
   return id;
 }
 
-/// Device i of the group: the same group keys, its own id and partition.
+/// Returns the configuration of device i: the same group keys, its own id and partition.
 LoadedConfig config_of(const LoadedConfig& loaded, std::size_t device) {
   LoadedConfig out = loaded;
   out.config.device.id = id_of(device);
@@ -98,11 +97,11 @@ struct SimulatedGroup::State {
   sync::membership::SharedFold fold;
   sync::MemoryNetwork network;
   std::unique_ptr<stream::Dataset> data;
-  std::vector<std::vector<std::uint32_t>> dealt;  ///< records of each device; empty: all have all
+  std::vector<std::vector<std::uint32_t>> dealt;  ///< records of each device; empty: every device has all
   LoadedConfig loaded;
   std::unique_ptr<devices::Device> host = devices::make_host_device();
-  std::unique_ptr<devices::Trainer> trainer;  ///< everybody's, one after the other: it holds no state
-  devices::OptimizerEntry timing_optimizer;   ///< of a simulation of times alone
+  std::unique_ptr<devices::Trainer> trainer;  ///< shared by all nodes in turn: it is stateless
+  devices::OptimizerEntry timing_optimizer;   ///< for timing_only
   std::vector<const devices::OptimizerEntry*> optimizers;
   std::vector<std::unique_ptr<SimulatedNode>> nodes;
   VirtualClock script_clock;
@@ -118,8 +117,8 @@ struct SimulatedGroup::State {
     if (may_share()) network.gather(parts.check_every);
   }
 
-  /// What is shared knows one link for all pairs, no transport but the network's and no memory but the
-  /// host's.
+  /// Whether devices may share messages and results. Sharing supports one link for all pairs, the default
+  /// transport and host memory only.
   [[nodiscard]] bool may_share() const {
     const auto changes_link = [](const Fault& fault) { return fault.kind == Fault::Kind::link; };
     return !parts.apart && !parts.wires && !parts.device && options.own_links.empty() &&
@@ -164,7 +163,7 @@ Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source
   return stream::open_synthetic_source(synthetic, clock);
 }
 
-/// Devices that are all the same to a trainer can share one; a test's own devices may not be.
+/// Makes one trainer for all default devices; devices supplied by a test may need their own.
 Status SimulatedGroup::State::make_trainer() {
   if (parts.device && !options.timing_only) return ok();
   const auto decoder = build_decoder(loaded.config, parts.catalog);
@@ -179,7 +178,7 @@ Status SimulatedGroup::State::make_trainer() {
   return ok();
 }
 
-/// Gradients are zero, and a step takes no time of this machine.
+/// Replaces trainer and optimizer step by no-ops for timing_only.
 void SimulatedGroup::State::compute_nothing() {
   trainer = make_timing_trainer(trainer->layout());
   for (const auto* entry : parts.catalog.optimizers) {
@@ -231,7 +230,7 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
   simulated->lives = lives;
   auto source = open_source(own.config, device, simulated->ingest_clock);
   if (!source) return source.error();
-  // Only now: the partition has kept what came since the beginning, also for who starts late.
+  // Only now, so that the partition also holds the rows from before a late start.
   simulated->ingest_clock.advance_to(runner.now());
   simulated->worker_clock.advance_to(runner.now());
   Wake& ingest_wake = runner.make_wake();
@@ -332,13 +331,13 @@ Summary SimulatedGroup::summary() {
   Summary s;
   std::uint64_t rows = 0;
   double seconds_training = 0;
-  std::set<std::string> alive;  ///< digests of those that were not killed
+  std::set<std::string> alive;  ///< digests of devices that were not killed
   for (const auto& n : state_->nodes) {
     Node& node = *n->node;
     if (auto digest = digest_of(node.state(), node.device())) node.status().set_digest(digest.value().hex());
     DeviceSummary device = make_device_summary(node.status(), "");
     device.cpu_s =
-        device.compute_s;  // what the profile charged; the process's own figures would not be reproducible
+        device.compute_s;  // time charged by the profile; the process's own times would not be reproducible
     device.max_rss_bytes = 0;
     s.devices.push_back(std::move(device));
     s.digests_compared = std::max<std::uint64_t>(s.digests_compared, node.status().digests_compared.load());

@@ -12,24 +12,24 @@
 
 namespace rivulet::runtime {
 
-/// What a test may put in place of the default dependencies of one simulated node.
+/// Replacements by a test for the default dependencies of simulated nodes.
 struct SimulatedParts {
   Catalog catalog = builtin_catalog();
-  /// Source of device i; null function = from SimulateOptions.
+  /// Source of device i; null function = as in SimulateOptions.
   std::function<std::unique_ptr<stream::RecordSource>(std::size_t device, const Clock& clock)> source;
   /// Device i; null function = modeled by the profile.
   std::function<std::unique_ptr<devices::Device>(std::size_t device, VirtualClock& clock)> device;
-  /// Transport of device i in place of the usual one; null function = the usual one.
+  /// Transport of device i, replacing the usual one; null function = the usual one.
   std::function<sync::Connect(std::size_t device, sync::Connect usual)> wires;
-  /// Every device sends each of the others a message and makes for itself what follows, as devices do
-  /// that share nothing. Same results, at the cost of N messages for one.
+  /// Disables sharing: every device sends a message to each peer and computes its own results, as real
+  /// devices do. Same results, but N messages in place of one.
   bool apart = false;
-  /// Above 0 it ends the trial of a model with code of the user's own; nullptr = nothing ends it.
+  /// A value above 0 cancels the trial of a model with custom code; nullptr = never.
   const StopRequest* stop = nullptr;
-  std::uint32_t check_every = 16'381;  ///< uses of what is shared, see ShareCheck
+  std::uint32_t check_every = 16'381;  ///< uses of a shared result between checks, see ShareCheck
   /// Decision log of device i; null function = none.
   std::function<std::unique_ptr<DecisionLog>(std::size_t device)> decisions;
-  /// Where device i measures; null function = nowhere.
+  /// Metrics sink of device i; null function = none.
   std::function<MetricsSink&(std::size_t device)> metrics;
 };
 
@@ -46,15 +46,15 @@ class SimulatedGroup {
   [[nodiscard]] std::size_t size() const noexcept;
   Node& node(std::size_t device);
   sync::MemoryNetwork& network();
-  /// Until every worker has ended, or done() is true. Returns the number of steps.
+  /// Runs until every worker has ended, or done() is true. Returns the number of steps.
   std::uint64_t run_until(const std::function<bool()>& done);
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] double seconds() const;  ///< virtual
-  /// Killed by a fault and not started again.
+  /// Whether the device was killed by a fault and not started again.
   [[nodiscard]] bool killed(std::size_t device) const;
-  /// A device to ask about what all have in common: the first that was not killed.
+  /// Returns the first device that was not killed, as the source of shared state.
   [[nodiscard]] std::size_t witness() const;
-  /// Asks one device to leave as SIGTERM would.
+  /// Requests one device to leave, as SIGTERM would.
   void ask_to_leave(std::size_t device);
   [[nodiscard]] Summary summary();
 

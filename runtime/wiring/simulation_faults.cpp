@@ -18,7 +18,7 @@ Error usage_error(std::string message) {
   return {ErrorCode::usage, std::move(message)};
 }
 
-/// A number at the front of `text`, which becomes what is behind it.
+/// Parses a number at the front of `text` and removes it.
 std::optional<double> take_number(std::string& text) {
   double out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -27,7 +27,7 @@ std::optional<double> take_number(std::string& text) {
   return out;
 }
 
-/// By number, letter or id; from 0.
+/// Returns the device index, from 0, for a number, letter or id.
 Result<std::size_t> device_of(const std::string& word, std::size_t devices) {
   const std::string id = "device-";
   std::string rest = word.rfind(id, 0) == 0 ? word.substr(id.size()) : word;
@@ -37,9 +37,9 @@ Result<std::size_t> device_of(const std::string& word, std::size_t devices) {
   else if (rest.find_first_not_of("0123456789") == std::string::npos)
     number = take_number(rest);
   if (!number || *number < 1)
-    return usage_error(fmt::format("'{}' is not a device: 2, b and device-02 are the second", word));
+    return usage_error(fmt::format("'{}' is not a device (the second is 2, b or device-02)", word));
   if (*number > static_cast<double>(devices))
-    return usage_error(fmt::format("there is no device '{}' among {}", word, devices));
+    return usage_error(fmt::format("no device '{}' in a group of {}", word, devices));
   return static_cast<std::size_t>(*number) - 1;
 }
 
@@ -51,7 +51,7 @@ Result<Fault> parse_fault(const std::vector<std::string>& words, std::size_t dev
   Fault fault;
   std::string second = words[1];
   const auto at = take_number(second);
-  if (!at || !second.empty()) return usage_error(fmt::format("'{}' is not a second", words[1]));
+  if (!at || !second.empty()) return usage_error(fmt::format("'{}' is not a time in seconds", words[1]));
   fault.at_s = *at;
   const std::string& verb = words[2];
   const auto device = device_of(words[3], devices);
@@ -74,23 +74,24 @@ Result<Fault> parse_fault(const std::vector<std::string>& words, std::size_t dev
     if (!latency) return latency.error();
     fault.link.latency = latency.value();
   } else {
-    return usage_error(fmt::format("'{}' is none of kill, start, stop, link", verb));
+    return usage_error(fmt::format("'{}' must be one of: kill, start, stop, link", verb));
   }
   return fault;
 }
 
-/// What a script has made of a device so far.
+/// State of a device after the script lines so far.
 enum class Now : std::uint8_t { running, killed, stopped };
 
-/// What the script has made of a device so far must allow the next line.
+/// Checks that the script lines so far allow this one.
 Status check_order(const Fault& fault, double last_s, std::vector<Now>& now) {
-  if (fault.at_s < last_s) return usage_error("the lines of a script go forward in time");
+  if (fault.at_s < last_s) return usage_error("the lines of a script must go forward in time");
   if (fault.kind == Fault::Kind::link) return ok();
   Now& device = now[fault.device];
-  if (device == Now::stopped) return usage_error("it has left already, and who has left does not come back");
+  if (device == Now::stopped) return usage_error("the device has left already and cannot return");
   if (fault.kind == Fault::Kind::start && device != Now::killed)
     return usage_error("only a killed device can be started");
-  if (fault.kind != Fault::Kind::start && device == Now::killed) return usage_error("it is killed already");
+  if (fault.kind != Fault::Kind::start && device == Now::killed)
+    return usage_error("the device was killed already");
   device = fault.kind == Fault::Kind::kill   ? Now::killed
            : fault.kind == Fault::Kind::stop ? Now::stopped
                                              : Now::running;

@@ -12,7 +12,7 @@ Error limit_error(std::string message) {
   return {ErrorCode::usage, std::move(message)};
 }
 
-/// Also false of what is not a number.
+/// Also false for NaN.
 bool within(double value, double low, double high) {
   return value >= low && value <= high;
 }
@@ -20,13 +20,13 @@ bool within(double value, double low, double high) {
 Status check_seconds(const std::string& what, double seconds) {
   if (within(seconds, 0, simulated_seconds_max)) return ok();
   return limit_error(
-      fmt::format("{}: {:g} s is beyond the {:g} s of a simulation", what, seconds, simulated_seconds_max));
+      fmt::format("{}: {:g} s exceeds the {:g} s of a simulation", what, seconds, simulated_seconds_max));
 }
 
 Status check_speed(const std::string& what, double per_second, const char* unit) {
   if (per_second >= simulated_speed_min) return ok();
   return limit_error(
-      fmt::format("{}: {:g} {} is below {:g} of them", what, per_second, unit, simulated_speed_min));
+      fmt::format("{}: {:g} {} is below the minimum of {:g}", what, per_second, unit, simulated_speed_min));
 }
 
 Status check_link(const std::string& what, const sync::MemoryNetwork::Link& link) {
@@ -45,22 +45,22 @@ Status check_streams(const SimulateOptions& options) {
     for (const auto& [from, rate] : trace) {
       if (!within(from, 0, simulated_seconds_max) || !within(rate, 0, simulated_rate_max))
         return limit_error(fmt::format(
-            "{:g} rows/s from second {:g} on: a stream has at most {:g} rows/s and changes within "
+            "{:g} rows/s from second {:g} on: the maximum of a stream is {:g} rows/s, with changes within "
             "{:g} s",
             rate, from, simulated_rate_max, simulated_seconds_max));
       if (rate > 0 && rate * simulated_seconds_max < 1)
-        return limit_error(fmt::format("{:g} rows/s is less than a row in the {:g} s of a simulation", rate,
+        return limit_error(fmt::format("{:g} rows/s is less than one row in the {:g} s of a simulation", rate,
                                        simulated_seconds_max));
       silent = silent && rate == 0;
     }
   if (silent && !options.rates.empty() && options.stop_after.seconds <= 0)
-    return limit_error("every stream is silent, so --stop-after rows or rounds never comes");
+    return limit_error("every stream is silent, so --stop-after rows or rounds is never reached");
   return ok();
 }
 
 Status check_count(const char* what, std::size_t given, std::size_t devices) {
   if (given <= devices) return ok();
-  return limit_error(fmt::format("{} names {} devices, the group has {}", what, given, devices));
+  return limit_error(fmt::format("{} names {} devices, but the group has {}", what, given, devices));
 }
 
 Status check_counts(const SimulateOptions& options, std::size_t devices) {

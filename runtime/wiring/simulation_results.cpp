@@ -73,8 +73,8 @@ Status write_table(const std::string& folder, const char* name, const std::strin
   return write_whole_file(folder + "/" + name, std::as_bytes(std::span(text)));
 }
 
-/// "compressor,keep,collective,payload_bytes" of a round in which something was summed; nothing where it is
-/// not known, in the first round of a view.
+/// Returns "compressor,keep,collective,payload_bytes" of a round with a sum; empty fields if unknown, as in
+/// the first round of a view.
 std::string way_of(const std::optional<sync::policy::Schedule>& entered, const sync::policy::Decision& now) {
   using sync::policy::Mode;
   const bool exchanged = now.mode == Mode::gradients || now.mode == Mode::delta;
@@ -83,7 +83,7 @@ std::string way_of(const std::optional<sync::policy::Schedule>& entered, const s
   return fmt::format("{},{},{},{}", way.compressor, way.keep_ratio, way.collective, way.payload_bytes);
 }
 
-/// Text that has commas in it.
+/// Quotes text for CSV.
 std::string quoted(const std::string& text) {
   std::string all = "\"";
   for (const char c : text) all += c == '"' ? "\"\"" : std::string(1, c);
@@ -96,7 +96,7 @@ std::unique_ptr<DecisionLog> ResultTables::log() {
   return std::make_unique<RoundRecorder>(*this);
 }
 
-/// All devices come to the same table; the first one writes it.
+/// All devices compute the same table; the first one writes it.
 void ResultTables::add_round(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                              const sync::policy::RoundPlan& plan) {
   if (view < view_ || (view == view_ && round < next_round_)) return;

@@ -50,7 +50,7 @@ class TraceSource final : public stream::RecordSource {
     return std::span<const Record>(records_);
   }
   Status commit(std::span<const NextOffset>) override { return ok(); }
-  /// It plays one partition, or none.
+  /// Accepts one partition or none.
   Status assign(const Assignment& assignment) override {
     produce();
     for (const auto& [id, cursor] : assignment.cursors)
@@ -71,18 +71,18 @@ class TraceSource final : public stream::RecordSource {
   [[nodiscard]] TimePoint next_due() const noexcept override {
     if (reads_ && state_.next_offset < state_.high_watermark) return clock_.now();
     if (due_ == never) return TimePoint::max();
-    // Rounded up: asked at this time, the record is due.
+    // Rounded up, so that the record is due at this time.
     return TimePoint(from_seconds(due_) + std::chrono::nanoseconds(1));
   }
 
  private:
-  /// The partition keeps what was due so far, whenever it is read: a device that starts late finds it
-  /// there.
+  /// Adds the rows due so far. They are kept whether or not they are read, so a device that starts late finds
+  /// them.
   void produce() {
     const double now = to_seconds(clock_.now().time_since_epoch());
     for (; due_ <= now; ++state_.high_watermark) due_ = after(due_);
   }
-  /// When the row after one at `seconds` is due: what is there of it when the rate changes counts.
+  /// Returns when the row after one at `seconds` is due. The fraction accrued before a change of rate counts.
   [[nodiscard]] double after(double seconds) const {
     double missing = 1;
     while (seconds < never) {
@@ -94,9 +94,9 @@ class TraceSource final : public stream::RecordSource {
     }
     return never;
   }
-  /// Later than any clock can show is never.
+  /// Times beyond the clock's range count as never.
   static double due_within_time(double seconds) { return seconds < simulated_seconds_max ? seconds : never; }
-  /// Every pass over the data has an order of its own, drawn one after the other from the seed.
+  /// Each pass over the data has its own order, drawn in sequence from the seed.
   std::span<const std::byte> value_at(std::int64_t offset) {
     const std::size_t pass = static_cast<std::size_t>(offset) / order_.size();
     if (pass < pass_) begin();
@@ -122,12 +122,12 @@ class TraceSource final : public stream::RecordSource {
   const std::uint64_t seed_;
   Rng rng_{0};
   const Clock& clock_;
-  const bool kept_;                   ///< the order of the data
-  std::vector<std::uint32_t> order_;  ///< of this pass
+  const bool kept_;                   ///< keep the order of the data
+  std::vector<std::uint32_t> order_;  ///< order of this pass
   std::size_t pass_ = 0;
   std::vector<Record> records_;
   stream::PartitionState state_;
-  bool reads_ = false;  ///< it is assigned
+  bool reads_ = false;  ///< the partition is assigned
   double due_ = 0;
 };
 

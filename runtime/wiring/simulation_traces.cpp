@@ -19,10 +19,10 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr std::size_t trace_file_max = std::size_t{64} << 20U;
-constexpr double changes_max = 2e7;  ///< of all devices' rates together: some 300 MB
+constexpr double changes_max = 2e7;  ///< rate changes of all devices together: about 300 MB
 constexpr int day_steps = 48;
-constexpr double burst_height = 5;  // times the mean, so a burst is one part in five of the time
-constexpr double slowest_rate = 1;  // a drawn rate below it would be a device without a stream
+constexpr double burst_height = 5;  // times the mean, so bursts cover a fifth of the time
+constexpr double slowest_rate = 1;  // a lower drawn rate would leave a device without a stream
 
 Error wrong(std::string message) {
   return {ErrorCode::usage, std::move(message)};
@@ -45,7 +45,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// Mean and deviation of one of the published stream sets.
+/// Mean and deviation of a published stream set.
 struct StreamSet {
   std::string_view name;
   bool uniform = false;
@@ -56,7 +56,7 @@ constexpr std::array<StreamSet, 4> stream_sets{
     {{"S1", true, 38, 24}, {"S2", true, 300, 112}, {"S1'", false, 64, 24}, {"S2'", false, 256, 28}}};
 
 RateTrace drawn_from(const StreamSet& set, Rng& rng) {
-  // Uniform over mean +- sqrt(3) deviations.
+  // Uniform over mean ± sqrt(3) deviations.
   const double spread = set.uniform ? std::sqrt(3.0) * (2 * rng.uniform() - 1) : rng.normal();
   return {{0, std::max(slowest_rate, set.mean + set.deviation * spread)}};
 }
@@ -71,7 +71,7 @@ RateTrace diurnal(double mean, double day, double seconds, Rng& rng) {
   return trace;
 }
 
-/// Lengths are exponential, so that nothing beats in time with the rounds.
+/// Exponential lengths avoid resonance with the rounds.
 RateTrace bursty(double mean, double burst, double seconds, Rng& rng) {
   RateTrace trace;
   double at = 0;
@@ -104,7 +104,7 @@ Result<std::vector<RateTrace>> recorded(const std::string& files, std::size_t de
   return all;
 }
 
-/// "RATE" or "RATE,SECONDS" behind a name, both above 0.
+/// Parses "RATE" or "RATE,SECONDS" after a name, both above 0.
 Result<std::array<double, 2>> shape_of(const std::string& kind, const std::string& text, double second) {
   const auto words = words_of(text);
   std::array<double, 2> out{0, second};
@@ -115,19 +115,19 @@ Result<std::array<double, 2>> shape_of(const std::string& kind, const std::strin
     out.at(i) = *value;
   }
   if (words.empty() || words.size() > most)
-    return wrong(fmt::format("--trace {0} needs {1}", kind,
-                             most == 1
-                                 ? "one rate, as constant:50"
-                                 : fmt::format("a mean, and may have seconds: {}:50,{:g}", kind, second)));
+    return wrong(fmt::format(
+        "--trace {0} needs {1}", kind,
+        most == 1 ? "one rate, such as constant:50"
+                  : fmt::format("a mean and optional seconds, such as {}:50,{:g}", kind, second)));
   return out;
 }
 
-/// A day of a millisecond would be drawn until there is no memory left.
+/// Limits the number of changes, because a day of a millisecond would exhaust memory.
 Status check_changes(const std::string& kind, double length, double seconds, std::size_t devices) {
   const double each =
       kind == "diurnal" ? day_steps * seconds / length : 2 * seconds / (burst_height * length);
   if (each * static_cast<double>(devices) <= changes_max) return ok();
-  return wrong(fmt::format("--trace {}: {:g} changes of rate in {:g} s on {} devices; {:g} are the most",
+  return wrong(fmt::format("--trace {}: {:g} changes of rate in {:g} s on {} devices; the maximum is {:g}",
                            kind, each * static_cast<double>(devices), seconds, devices, changes_max));
 }
 
@@ -143,14 +143,15 @@ Result<RateTrace> parse_recorded_trace(const std::string& text, const std::strin
     const auto comma = words.find(',');
     const auto from = number_of(words.substr(0, comma));
     const auto rate = comma == std::string::npos ? std::nullopt : number_of(words.substr(comma + 1));
-    if (!from && !rate && comma != std::string::npos && trace.empty() && line == 1) continue;  // a header
+    if (!from && !rate && comma != std::string::npos && trace.empty() && line == 1) continue;  // header
     const auto at = fmt::format("{}:{}: ", name, line);
     if (!from || !rate || *from < 0 || *rate < 0)
-      return wrong(at + fmt::format("'{}' is not SECOND,RATE with both at least 0", words));
-    if (!trace.empty() && *from <= trace.back().first) return wrong(at + "the seconds of a trace must grow");
+      return wrong(at + fmt::format("'{}' is not SECOND,RATE with both >= 0", words));
+    if (!trace.empty() && *from <= trace.back().first)
+      return wrong(at + "the seconds of a trace must ascend");
     trace.emplace_back(*from, *rate);
   }
-  if (trace.empty()) return wrong(name + ": no line SECOND,RATE in it");
+  if (trace.empty()) return wrong(name + ": contains no line SECOND,RATE");
   return trace;
 }
 
@@ -165,7 +166,7 @@ Result<std::vector<RateTrace>> make_traces(const std::string& name, std::size_t 
   const bool shaped = kind == "constant" || kind == "diurnal" || kind == "bursty";
   if (set == stream_sets.end() && !shaped)
     return wrong(
-        fmt::format("--trace '{}' is none of constant:RATE, S1, S2, S1', S2', diurnal:MEAN, "
+        fmt::format("--trace '{}' must be one of: constant:RATE, S1, S2, S1', S2', diurnal:MEAN, "
                     "bursty:MEAN, recorded:FILE",
                     name));
   const auto shape = shaped ? shape_of(kind, rest, kind == "diurnal" ? 600 : 2) : std::array<double, 2>{};

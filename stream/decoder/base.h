@@ -17,8 +17,8 @@
 
 namespace rivulet::stream {
 
-/// What every decoder does alike: tombstones and oversize records, x * scale + shift, what a missing value
-/// becomes, the label check, and the words for the last drop. A format implements open_record() and
+/// Behaviour common to all decoders: tombstones and oversize records, x * scale + shift, fills for missing
+/// values, the label check, and the description of the last drop. A format implements open_record() and
 /// next_row().
 class DecoderBase : public Decoder {
  public:
@@ -33,54 +33,54 @@ class DecoderBase : public Decoder {
   [[nodiscard]] std::span<const Narrowing> narrowing() const noexcept final;
 
  protected:
-  /// Looks at a record that has a value of allowed size. Something returned drops the record as one row.
+  /// Opens a record whose value has an allowed size. A returned reason drops the record as one row.
   virtual std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept = 0;
   virtual Decoded next_row(RowSlot out) noexcept = 0;
 
-  /// Writes `text` (and, if not empty, ": value") where detail() finds it; cuts what is too long.
+  /// Writes `text` (and, if not empty, ": value") for detail(); truncates long text.
   void describe(std::string_view text, std::string_view value = {}) noexcept;
-  /// A feature in the words of a drop.
+  /// The feature that caused a drop, for its description.
   struct Culprit {
     std::string name;
     std::optional<std::size_t> column;  ///< of the record, if it has columns
-    std::string token;                  ///< as the record has it; empty: nothing is there
-    std::optional<std::size_t> byte;    ///< of the record, from 0
+    std::string token;                  ///< as in the record; empty: no value
+    std::optional<std::size_t> byte;    ///< position in the record, from 0
   };
-  /// `feature "temp" (column 3): "n/a" is not a number, at byte 17`. What is wrong follows from the reason.
+  /// Writes e.g. `feature "temp" (column 3): "n/a" is not a number, at byte 17`. The reason selects the text.
   void describe(DropReason reason, const Culprit& culprit) noexcept;
   Decoded drop(DropReason reason) noexcept { return {.kind = Decoded::Kind::dropped, .reason = reason}; }
   static Decoded row() noexcept { return {.kind = Decoded::Kind::row}; }
   static Decoded end() noexcept { return {.kind = Decoded::Kind::end}; }
 
-  /// The feature of a column after x * scale + shift, or what a missing value becomes if x is a code for
-  /// that. Something returned drops the row; the caller describes it.
+  /// Writes x * scale + shift, or the fill value if x is a missing-value code. A returned reason drops the
+  /// row; the caller describes it.
   [[nodiscard]] std::optional<DropReason> feature_into(float& out, double x, std::size_t column) noexcept {
     if (looks_closer_) [[unlikely]]
       return closer_into(out, x, column);
     return scale_into(out, x, column) ? std::nullopt : std::optional(DropReason::nonfinite_value);
   }
-  /// What the feature becomes where the record has no value for it. As feature_into().
+  /// Writes the fill value of a feature that the record lacks. Returns as feature_into().
   [[nodiscard]] std::optional<DropReason> nothing_into(float& out, std::size_t column) noexcept;
-  /// A number as texts have it: with the configured decimal sign, or true (1) and false (0).
+  /// Parses a number in a text: with the configured decimal sign, or true (1) and false (0).
   [[nodiscard]] std::optional<double> number_in(std::string_view text) const noexcept;
-  /// Without true and false, which are labels of their own.
+  /// As number_in() without true and false, which can be labels.
   [[nodiscard]] std::optional<double> target_in(std::string_view text) const noexcept;
-  /// A target: a class index if there are classes, else a finite number that is not a code. Describes what is
-  /// wrong.
+  /// Writes a target: a class index if there are classes, else a finite number that is not a missing-value
+  /// code. Describes what is wrong.
   std::optional<DropReason> target_into(float& out, double x) noexcept;
-  /// A label of the configured list, whose bytes live until the next row is read. Describes what is wrong.
+  /// Writes the class of a text label, whose bytes must live until the next row is read. Describes errors.
   std::optional<DropReason> class_into(float& out, std::string_view label) noexcept;
-  /// A label that is not a number where there is no list: why its row is dropped. Bytes as above.
+  /// Drop reason of a text label without a configured list of classes. Lifetime as for class_into().
   std::optional<DropReason> unnamed_label(std::string_view label) noexcept;
-  /// Labels are looked up in a list: class_into(), not target_into().
+  /// Labels are names from a list: call class_into() instead of target_into().
   [[nodiscard]] bool has_class_names() const noexcept { return !class_names_.empty(); }
 
-  /// Of formats that have one for all features.
+  /// For formats with a single scale and shift for all features.
   [[nodiscard]] float scale() const noexcept { return static_cast<float>(scale_.front()); }
   [[nodiscard]] float shift() const noexcept { return static_cast<float>(shift_.front()); }
-  /// Some values are codes: each must go through feature_into().
+  /// There are missing-value codes: every value must go through feature_into().
   [[nodiscard]] bool has_codes() const noexcept { return !codes_.empty(); }
-  /// Of a format in which nothing can be missing.
+  /// For formats in which no value can be missing.
   void has_every_value() { missing_.clear(); }
   [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
   [[nodiscard]] bool labelled() const noexcept { return shape_.targets > 0; }
@@ -89,13 +89,13 @@ class DecoderBase : public Decoder {
   static double of_column(const std::vector<double>& values, std::size_t column) noexcept {
     return values.size() == 1 ? values.front() : values[column];
   }
-  /// In double, so that a shift saves what 32 bits could not hold; false if the result is not finite.
+  /// Computes in double, so that `shift` removes an offset before rounding. Returns false if not finite.
   [[nodiscard]] bool scale_into(float& out, double x, std::size_t column) const noexcept {
     out = static_cast<float>(x * of_column(scale_, column) + of_column(shift_, column));
     return std::isfinite(out);
   }
   std::optional<DropReason> closer_into(float& out, double x, std::size_t column) noexcept;
-  /// A row that was read whole: none of its features may have been there.
+  /// Finishes a row that was read completely. Drops it if all its features are missing.
   Decoded whole_row(RowSlot out, Decoded step) noexcept;
 
   // constant
@@ -110,14 +110,14 @@ class DecoderBase : public Decoder {
   std::vector<double> codes_;
   Fill fill_;
   char decimal_;
-  // of all records so far
+  // over all records so far
   bool looks_closer_;
   std::vector<std::uint64_t> missing_;
   std::optional<LastValues> last_values_;
   std::optional<NarrowingWatch> watch_;
-  // of the current record
+  // current record
   std::size_t missing_in_row_ = 0;
-  std::optional<DropReason> whole_;  ///< the record drops as one row
+  std::optional<DropReason> whole_;  ///< reason that drops the whole record as one row
   bool done_ = true;
   std::optional<double> number_label_;
   std::string_view text_label_;
@@ -125,17 +125,17 @@ class DecoderBase : public Decoder {
   std::size_t detail_size_ = 0;
 };
 
-/// Checks the part of the configuration that all formats share; `needs_columns` = count of configured
-/// features (0 if the format has no list). Fills an empty shape with {needs_columns}. Errors: invalid_config.
+/// Checks the configuration that all formats share; `needs_columns` = number of configured features (0 if the
+/// format has no list). Fills an empty shape with {needs_columns}. Errors: invalid_config.
 Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_columns, bool labelled);
 
-/// The shortest text of a number, in `room`: 1, 0.5, 1e+30.
+/// The shortest text of a number, written to `room`: 1, 0.5, 1e+30.
 std::string_view text_of(double x, std::span<char, 32> room) noexcept;
 
-/// A number as text: optional sign, decimals, exponent, nan, inf; the whole of `text`. An overflow reads as
-/// infinity, an underflow as zero, so that both are judged like any other number. nullopt: not a number.
+/// Parses all of `text` as a number: optional sign, decimals, exponent, nan, inf. An overflow gives infinity,
+/// an underflow zero, so the usual checks apply to both. nullopt: not a number.
 std::optional<double> parse_number(std::string_view text) noexcept;
-/// The same with another decimal sign, in place of the point.
+/// As above, with another decimal sign instead of the point.
 std::optional<double> parse_number(std::string_view text, char decimal) noexcept;
 
 }  // namespace rivulet::stream

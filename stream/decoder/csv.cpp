@@ -18,18 +18,18 @@ std::string_view trim(std::string_view text) noexcept {
   return text;
 }
 
-/// Which columns a decoder needs, by number from 0.
+/// Indices of the columns that a decoder needs, from 0.
 struct Columns {
   std::vector<std::size_t> features;
   std::optional<std::size_t> target;
-  std::vector<std::string> names;   ///< as configured, for messages; features first, then the target
-  std::size_t expected = 0;         ///< columns of a line, 0 = any number
-  std::optional<std::size_t> kind;  ///< the column that says whether a row is meant
+  std::vector<std::string> names;   ///< as configured, for messages: features, then the target
+  std::size_t expected = 0;         ///< columns per line, 0 = any number
+  std::optional<std::size_t> kind;  ///< the column that decode.csv.where filters by
   std::string kind_wanted;
 };
 
-/// One row per line. A line feed always ends a line, in quotes too, so that a broken line can only spoil
-/// itself.
+/// One row per line. A line feed always ends a line, even inside quotes, so that a malformed line affects no
+/// other line.
 class CsvDecoder final : public DecoderBase {
  public:
   CsvDecoder(const DecodeConfig& config, RowShape shape, Columns columns)
@@ -99,7 +99,7 @@ class CsvDecoder final : public DecoderBase {
     return unnamed_label(one_quote_for_two(text));
   }
 
-  /// Text as it was before it was put in quotes. Allocates only for the longest label so far.
+  /// Undoubles the quotes of a quoted field. Allocates only if the label is the longest so far.
   std::string_view one_quote_for_two(std::string_view text) noexcept {
     if (text.find("\"\"") == std::string_view::npos) return text;
     label_.clear();
@@ -113,11 +113,11 @@ class CsvDecoder final : public DecoderBase {
   bool is_meant() noexcept {
     if (*wanted_.kind < fields_.size() && one_quote_for_two(fields_[*wanted_.kind]) == wanted_.kind_wanted)
       return true;
-    describe("the row is not the kind that decode.csv.where chooses");
+    describe("decode.csv.where does not select this row");
     return false;
   }
 
-  /// A line that ends before the column is broken, not one that lacks a value.
+  /// A line that ends before the column is malformed; only an empty field is a missing value.
   std::optional<DropReason> feature_at(std::size_t column, std::size_t feature, float& out) noexcept {
     std::optional<DropReason> wrong;
     if (column >= fields_.size()) {
@@ -142,7 +142,7 @@ class CsvDecoder final : public DecoderBase {
     describe(reason, culprit);
   }
 
-  /// Fields of a line; false if a quote is not closed or something follows it.
+  /// Splits a line into fields. Returns false if a quote is not closed or text follows the closing quote.
   bool split(std::string_view line) noexcept {
     fields_.clear();
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -156,8 +156,8 @@ class CsvDecoder final : public DecoderBase {
     }
   }
 
-  /// A field that begins with a quote: a doubled quote inside stays as it is, since no number contains one;
-  /// read_target() sees to those of labels.
+  /// Reads a field that begins with a quote. Doubled quotes inside stay: no number contains one, and
+  /// read_target() undoubles those of labels.
   bool quoted(std::string_view line, std::string_view& field, std::size_t& field_end) noexcept {
     const std::size_t open = line.find('"');
     std::size_t close = line.find('"', open + 1);
@@ -177,7 +177,7 @@ class CsvDecoder final : public DecoderBase {
   // constant
   Columns wanted_;
   char delimiter_;
-  // of the current record
+  // current record
   std::string_view record_;
   std::string_view rest_;
   std::vector<std::string_view> fields_;
@@ -196,7 +196,7 @@ std::optional<std::size_t> as_index(std::string_view text) {
   return index;
 }
 
-/// A column as the user wrote it: a name of decode.csv.columns, a number from 0, or "4:10" for 4 to 9.
+/// A column as configured: a name in decode.csv.columns, a number from 0, or "4:10" for columns 4 to 9.
 Result<std::pair<std::size_t, std::size_t>> column_range(const DecodeConfig& config, std::string_view key,
                                                          const std::string& column) {
   const auto& names = config.settings.texts(csv_columns);
@@ -210,12 +210,12 @@ Result<std::pair<std::size_t, std::size_t>> column_range(const DecodeConfig& con
   const auto last = colon == std::string::npos ? first : as_index(std::string_view(column).substr(colon + 1));
   if (!first || !last)
     return wrong_column(key, column,
-                        names.empty() ? "has no number: give decode.csv.columns, the names in order"
+                        names.empty() ? "is not a number: list the names of all columns in decode.csv.columns"
                                       : "is not in decode.csv.columns");
   const std::size_t end = colon == std::string::npos ? *last + 1 : *last;
   if (end <= *first) return wrong_column(key, column, "is an empty range");
   if (!names.empty() && end > names.size())
-    return wrong_column(key, column, "is beyond the last of decode.csv.columns");
+    return wrong_column(key, column, "is beyond the last column in decode.csv.columns");
   return std::pair{*first, end};
 }
 
@@ -275,7 +275,7 @@ Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
   if (shape.value().columns() != count)
     return Error{ErrorCode::invalid_config,
                  "decode.csv.shape has " + std::to_string(shape.value().columns()) +
-                     " numbers, but decode.csv.features names " + std::to_string(count)};
+                     " values, but decode.csv.features lists " + std::to_string(count)};
   return std::unique_ptr<Decoder>(
       new CsvDecoder(config, std::move(shape).value(), std::move(columns).value()));
 }
@@ -294,7 +294,7 @@ constexpr Key csv_keys[] = {
     {.name = "decode.csv.classes",
      .type = KeyType::texts,
      .text = "[]",
-     .help = "labels that are text: the first is class 0; model.classes follows",
+     .help = "text labels, in the order of their classes from 0; sets model.classes",
      .sample = "#[\"ok\", \"fault\"]"},
     {.name = csv_columns,
      .type = KeyType::texts,
@@ -311,9 +311,9 @@ constexpr Key csv_keys[] = {
     shape_key("decode.csv.shape"),
     scale_key("decode.csv.scale"),
     shift_key("decode.csv.shift"),
-    decimal_key("decode.csv.decimal", ". or , of numbers"),
+    decimal_key("decode.csv.decimal", "decimal sign of numbers: . or ,"),
     where_key("decode.csv.where",
-              "COLUMN = VALUE: only rows with this text there; others are left out, and are no errors"),
+              "COLUMN = VALUE: selects the rows with this text in this column; others are no errors"),
     missing_key("decode.csv.missing"),
     fill_key("decode.csv.fill"),
 };

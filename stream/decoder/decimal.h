@@ -3,7 +3,7 @@
 
 namespace rivulet::stream {
 
-/// For keys: what may stand between whole and part of a number in a text.
+/// For configuration keys: decimal signs that a number in a text may have.
 constexpr bool is_decimal_sign(std::string_view text) {
   return text == "." || text == ",";
 }

@@ -6,10 +6,10 @@
 
 namespace rivulet::stream {
 
-/// "mean", "last", "drop" or a finite number; nullopt: none of them.
+/// Parses "mean", "last", "drop" or a finite number; nullopt: none of them.
 std::optional<Fill> parse_fill(std::string_view text) noexcept;
 
-/// For keys. Of formats whose features nobody normalizes there is no mean.
+/// Checks for configuration keys. Formats without a normalizer have no mean.
 bool is_fill(std::string_view text);
 bool is_fill_without_mean(std::string_view text);
 inline constexpr std::string_view fill_form = "'mean', 'last', 'drop' or a number";

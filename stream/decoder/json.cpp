@@ -17,8 +17,8 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-/// An object, an array of objects, or lines of objects. A document (the first two) is parsed once; of lines
-/// each is parsed when its turn comes, so that a bad line spoils only itself.
+/// Decodes an object, an array of objects, or lines of objects. An object or array is parsed once. Lines are
+/// parsed one at a time, so that a malformed line affects no other line.
 class JsonDecoder final : public DecoderBase {
  public:
   JsonDecoder(const DecodeConfig& config, RowShape shape, JsonFields fields)
@@ -30,13 +30,13 @@ class JsonDecoder final : public DecoderBase {
         widths_known_(total_width(features_) == columns()) {}
 
   [[nodiscard]] std::string feature(std::size_t column) const override {
-    // A path to a list does not say how many numbers it yields: then no column is known by name.
+    // If a path may yield any number of values, columns cannot be mapped to names.
     if (!widths_known_) return {};
     auto path = features_.begin();
     for (; *path->width() <= column; ++path) column -= *path->width();
     return path->name_of(column);
   }
-  /// Of a list that is all there is each number has a place.
+  /// If a single list provides all features, a column is named by its index in that list.
   [[nodiscard]] std::string column_name(std::size_t column) const override {
     if (widths_known_ || features_.size() > 1) return Decoder::column_name(column);
     std::string_view list = features_.front().text;
@@ -55,7 +55,7 @@ class JsonDecoder final : public DecoderBase {
     }
     buffer_.resize(std::max(buffer_.size(), value.size() + simdjson::SIMDJSON_PADDING));
     std::copy_n(reinterpret_cast<const char*>(value.data()), value.size(), buffer_.data());
-    // Old bytes behind a shorter record must not look like a part of it.
+    // Bytes left over from a longer record must not look like a part of this one.
     std::fill_n(buffer_.data() + value.size(), simdjson::SIMDJSON_PADDING, '\0');
     const std::string_view text = trim_json({buffer_.data() + body.begin, value.size() - body.begin});
     if (text.find('\n') != std::string_view::npos && starts_with_a_row(text)) return open_lines(text);
@@ -88,7 +88,7 @@ class JsonDecoder final : public DecoderBase {
     return DropReason::malformed;
   }
 
-  /// Parses into root_. `text` lies in buffer_, which has room behind it.
+  /// Parses into root_. `text` must lie in buffer_, which has padding after it.
   std::optional<DropReason> parse(std::string_view text) noexcept {
     parsed_ = text;
     element_.reset();
@@ -136,7 +136,7 @@ class JsonDecoder final : public DecoderBase {
       if (const auto wrong = walk(object, 0, out.features)) return wrong;
     }
     if (filled_ != out.features.size()) {
-      describe("the features have fewer numbers than the shape");
+      describe("the features have fewer values than the shape");
       return DropReason::wrong_shape;
     }
     if (!target_) return std::nullopt;
@@ -149,7 +149,7 @@ class JsonDecoder final : public DecoderBase {
     for (const auto& step : kind_->steps) there = there && enter(at, step) == Entered::there;
     const auto label = there ? label_text(at) : std::nullopt;
     if (label && *label == kind_wanted_) return true;
-    describe("the row is not the kind that decode.json.where chooses");
+    describe("decode.json.where does not select this row");
     return false;
   }
 
@@ -181,7 +181,7 @@ class JsonDecoder final : public DecoderBase {
     return {label_.data(), static_cast<std::size_t>(end - label_.data())};
   }
 
-  /// Text, true and false as they are, a number in its shortest form (1.0 is 1); nullopt: none of them.
+  /// Text, true and false as they are, a number in its shortest form (1.0 is 1); nullopt for other types.
   std::optional<std::string_view> label_text(dom::element at) noexcept {
     std::string_view text;
     if (at.get(text) == simdjson::SUCCESS) return text;
@@ -192,7 +192,7 @@ class JsonDecoder final : public DecoderBase {
     return std::nullopt;
   }
 
-  /// Follows the steps of the current path from `step` on; a slice fans out. Appends every number it reaches.
+  /// Follows the current path from `step` on; a slice fans out. Appends every value that it reaches.
   std::optional<DropReason> walk(dom::element at, std::size_t step, std::span<float> out,
                                  bool sliced = false) noexcept {
     for (; step < current_->steps.size(); ++step) {
@@ -206,9 +206,9 @@ class JsonDecoder final : public DecoderBase {
     return append(at, out);
   }
 
-  /// A list of numbers is as it is; lists in lists, and a list where a slice promised numbers, must have the
-  /// lengths of the shape's last dimensions: [[1], [2], [3]] is not three numbers. Lists of one around the
-  /// whole do not matter.
+  /// A flat list may have any length. Nested lists, and a list where a slice expects values, must match the
+  /// last dimensions of the shape: [[1], [2], [3]] is not three values. Enclosing lists of one element are
+  /// ignored.
   [[nodiscard]] bool nested_as_shape(dom::element at, bool sliced) const noexcept {
     dom::array array;
     if (at.get(array) != simdjson::SUCCESS) return true;
@@ -222,7 +222,7 @@ class JsonDecoder final : public DecoderBase {
     return rank <= shape.size() && has_lengths(at, std::span(shape).last(rank));
   }
 
-  /// How many lists the first number lies in.
+  /// Nesting depth of the first value.
   static std::size_t rank_of(dom::element at) noexcept {
     std::size_t rank = 0;
     for (dom::array array; at.get(array) == simdjson::SUCCESS; at = *array.begin()) {
@@ -232,7 +232,7 @@ class JsonDecoder final : public DecoderBase {
     return rank;
   }
 
-  /// Lists of these lengths, and no list below the last; of any length if there are none.
+  /// Whether `at` is nested lists of these lengths, with no list below the last. No lengths: any flat list.
   static bool has_lengths(dom::element at, std::span<const std::int64_t> lengths) noexcept {
     dom::array array;
     if (at.get(array) != simdjson::SUCCESS) return false;
@@ -244,7 +244,7 @@ class JsonDecoder final : public DecoderBase {
   }
 
   std::optional<DropReason> wrong_nesting() noexcept {
-    describe("lists in a list of other lengths than decode.json.shape", current_->text);
+    describe("nested lists do not match decode.json.shape", current_->text);
     return DropReason::wrong_shape;
   }
 
@@ -265,7 +265,7 @@ class JsonDecoder final : public DecoderBase {
   }
 
   enum class Entered : std::uint8_t { there, nothing, no_list };
-  /// One key or index deeper.
+  /// Descends by one key or index.
   static Entered enter(dom::element& at, const JsonStep& step) noexcept {
     if (step.kind == JsonStep::Kind::key)
       return at.at_key(step.key).get(at) == simdjson::SUCCESS ? Entered::there : Entered::nothing;
@@ -273,10 +273,10 @@ class JsonDecoder final : public DecoderBase {
     return at.at(step.first).get(at) == simdjson::SUCCESS ? Entered::there : Entered::nothing;
   }
 
-  /// All numbers that the steps from `step` on would have yielded are missing.
+  /// Fills all values that the steps from `step` on would have yielded.
   std::optional<DropReason> nothing(std::size_t step, std::span<float> out) noexcept {
     std::size_t width = width_from(*current_, step);
-    // How long a list would have been is known if it is all that there is.
+    // A single list without a fixed width fills the rest of the row.
     if (!widths_known_ && features_.size() == 1) width = out.size() - filled_;
     if (!widths_known_ && features_.size() > 1) return refused(DropReason::missing_field);
     for (std::size_t i = 0; i < width && filled_ < out.size(); ++i) {
@@ -286,7 +286,7 @@ class JsonDecoder final : public DecoderBase {
     return std::nullopt;
   }
 
-  /// A number, or an array of numbers of any depth, row-major.
+  /// Appends a number, or an array of numbers of any depth, row-major.
   std::optional<DropReason> append(dom::element at, std::span<float> out) noexcept {
     dom::array array;
     if (at.get(array) == simdjson::SUCCESS) {
@@ -296,7 +296,8 @@ class JsonDecoder final : public DecoderBase {
     }
     if (filled_ == out.size()) {
       describe(
-          "the features have more numbers than the shape: name a part of a list, like current[0:3], or the "
+          "the features have more values than the shape: select a part of a list, like current[0:3], or set "
+          "the "
           "shape",
           current_->text);
       return DropReason::wrong_shape;
@@ -312,7 +313,7 @@ class JsonDecoder final : public DecoderBase {
     return std::nullopt;
   }
 
-  /// Of what is not a number: true and false, a number in a text, null and empty text.
+  /// Writes a value that is not a number: true and false, a number in a text, null and empty text.
   std::optional<DropReason> other_into(dom::element at, float& out, std::size_t column) noexcept {
     if (at.is_null()) return nothing_into(out, column);
     if (bool yes = false; at.get(yes) == simdjson::SUCCESS) return feature_into(out, yes ? 1 : 0, column);
@@ -324,7 +325,7 @@ class JsonDecoder final : public DecoderBase {
     return x ? feature_into(out, *x, column) : std::optional(DropReason::wrong_type);
   }
 
-  /// Describes feature `filled_`, with what the record has for it.
+  /// Describes the drop at feature `filled_`, with its text in the record.
   std::optional<DropReason> refused(DropReason reason) noexcept {
     const std::size_t place = filled_ - first_of_path_;
     Culprit culprit{.name = widths_known_ ? current_->name_of(place) : current_->text};
@@ -350,7 +351,7 @@ class JsonDecoder final : public DecoderBase {
   std::optional<JsonPath> kind_;
   std::string kind_wanted_;
   bool widths_known_;
-  // of the current record
+  // current record
   dom::parser parser_;
   std::vector<char> buffer_;
   Mode mode_ = Mode::one_object;
@@ -359,8 +360,8 @@ class JsonDecoder final : public DecoderBase {
   dom::array::iterator end_;
   bool pending_ = false;
   std::string_view rest_;
-  std::string_view parsed_;             ///< what root_ is of; lies in buffer_
-  std::optional<std::size_t> element_;  ///< of an array: the row's place
+  std::string_view parsed_;             ///< text that root_ was parsed from; in buffer_
+  std::optional<std::size_t> element_;  ///< index of the row in an array
   const JsonPath* current_ = nullptr;
   std::size_t first_of_path_ = 0;
   std::size_t filled_ = 0;
@@ -373,7 +374,7 @@ Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
   const std::size_t width = total_width(fields.value().features);
   if (width == 0 && config.shape.empty())
     return Error{ErrorCode::invalid_config,
-                 "decode.json.shape is missing: an open slice does not say how many numbers a row has"};
+                 "decode.json.shape is missing: a path with an open slice needs it"};
   auto shape = row_shape_of(config, width, fields.value().target.has_value());
   if (!shape) return shape.error();
   return std::unique_ptr<Decoder>(

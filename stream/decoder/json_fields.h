@@ -9,21 +9,21 @@
 
 namespace rivulet::stream {
 
-/// Which fields of an object a decoder reads.
+/// Paths of the fields that a decoder reads.
 struct JsonFields {
   std::vector<JsonPath> features;
   std::optional<JsonPath> target;
-  std::optional<JsonPath> kind;  ///< that says whether a row is meant
+  std::optional<JsonPath> kind;  ///< the field that decode.json.where filters by
   std::string kind_wanted;
 };
 
-/// As [decode] names them. Errors: invalid_config (names the key).
+/// Parses the paths in [decode]. Errors: invalid_config (names the key).
 Result<JsonFields> json_fields_of(const DecodeConfig& config);
 
-/// Count of numbers that paths yield; 0 if one of them leaves it open.
+/// Number of values that the paths yield; 0 if one of them has no fixed width.
 std::size_t total_width(const std::vector<JsonPath>& paths);
 
-/// Numbers that the steps from `first` on yield, of a path whose width is known.
+/// Number of values that the steps from `first` on yield. The path must have a fixed width.
 std::size_t width_from(const JsonPath& path, std::size_t first);
 
 }  // namespace rivulet::stream

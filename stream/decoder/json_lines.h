@@ -1,18 +1,18 @@
 #pragma once
 #include <string_view>
 
-/// Lines of JSON text, before a parser sees them. Pure.
+/// Lines of JSON text before parsing. Pure.
 namespace rivulet::stream {
 
-/// Without blanks and line ends around it.
+/// Strips surrounding blanks and line ends.
 std::string_view trim_json(std::string_view text) noexcept;
 
 bool looks_like_object(std::string_view line) noexcept;
 
-/// The next line that is not blank, taken off `rest`; empty at the end.
+/// Removes and returns the next non-blank line of `rest`; empty at the end.
 std::string_view take_line(std::string_view& rest) noexcept;
 
-/// Several lines, and one of them looks like an object.
+/// Whether the text has several lines and one of them looks like an object.
 bool has_object_line(std::string_view text) noexcept;
 
 }  // namespace rivulet::stream

@@ -2,15 +2,15 @@
 #include <string>
 #include <string_view>
 
-/// Numbers in JSON text that the parser does not take. Both scan the text once; for the rare record.
+/// Numbers in JSON text that the parser rejects. Both functions scan the text once; for rare records only.
 namespace rivulet::stream {
 
-/// Does the text hold a number that is valid but too large for a double? simdjson gives it the same error as
-/// a number that is written wrongly.
+/// Whether the text contains a valid number too large for a double. simdjson reports the same error for it as
+/// for a malformed number.
 bool has_overflow(std::string_view text) noexcept;
 
-/// `text` with ".0" behind every integer of twenty digits or more outside of strings: simdjson takes an
-/// integer only if it fits 64 bits, a number with a fraction of any size.
+/// Appends ".0" to every integer of twenty digits or more outside strings: simdjson accepts integers only up
+/// to 64 bits, but numbers with a fraction of any size.
 std::string with_fractions(std::string_view text);
 
 }  // namespace rivulet::stream

@@ -7,9 +7,9 @@
 
 namespace rivulet::stream {
 
-/// The text of the value that these steps (keys and indices) lead to, inside of `json`, which is valid JSON:
-/// so that a message can quote it and name its byte. nullopt: there is none, or a key of it is written with
-/// an escape. Scans the text up to there; for the rare row.
+/// Returns the text of the value that these steps (keys and indices) lead to, so that a message can quote it
+/// with its byte position. `json` must be valid JSON. nullopt: there is none, or its key contains an escape.
+/// Scans the text up to the value; for rare rows only.
 std::optional<std::string_view> value_in(std::string_view json, std::span<const JsonStep> steps) noexcept;
 
 }  // namespace rivulet::stream

@@ -8,18 +8,17 @@
 
 namespace rivulet::stream {
 
-/// What features last were, partition by partition, for rows that lack some of them. Of 1024 partitions;
-/// those that come later have no last values. A partition that is read again from further back has none
-/// either: it would fill rows with what came behind them. Memory: 4 bytes a feature and partition. One
-/// thread.
+/// Last value of each feature, per partition, to fill rows that lack it. Bounded to 1024 partitions; later
+/// ones have no last values. Rereading a partition from an earlier offset discards its values: they come from
+/// later rows. Memory: 4 bytes per feature and partition. One thread.
 class LastValues {
  public:
   explicit LastValues(std::size_t columns) : columns_(columns) {}
-  /// Rows of this record come next.
+  /// Starts a record; its rows follow.
   void enter(const Record& record);
-  /// Of a feature; NaN: not known.
+  /// Last value of a feature; NaN if unknown.
   [[nodiscard]] float of(std::size_t column) const noexcept;
-  /// A row that is good, filled values included.
+  /// Records a valid row, including filled values.
   void row(std::span<const float> features) noexcept;
 
  private:

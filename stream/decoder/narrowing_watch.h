@@ -7,7 +7,7 @@
 
 namespace rivulet::stream {
 
-/// Compares each value with the one before of its feature, as the record has it and as the model gets it. One
+/// Compares each value with the previous one of its feature, as in the record and as rounded to 32 bits. One
 /// thread.
 class NarrowingWatch {
  public:

@@ -53,8 +53,8 @@ double read_feature(Number number, const std::byte* at) noexcept {
   }
 }
 
-/// All features of a row, x * scale + shift; false if one is not finite. One pass without a branch, so that
-/// it vectorises: the check is an OR over the row, and who needs the column looks for it afterwards.
+/// Converts all features of a row, x * scale + shift; returns false if one is not finite. One branch-free
+/// pass that vectorizes: the check is an OR over the row; callers search for the column only on failure.
 template <class T>
 [[gnu::always_inline]] inline bool convert(const std::byte* __restrict from, float* __restrict out,
                                            std::size_t count, float scale, float shift) noexcept {
@@ -82,7 +82,7 @@ RIVULET_VECTOR_CODE bool convert_f32(const std::byte* from, float* out, std::siz
   return convert<float>(from, out, count, scale, shift);
 }
 
-/// Rows back to back: label bytes, then feature bytes.
+/// Contiguous rows: label bytes, then feature bytes.
 class RawDecoder final : public DecoderBase {
  public:
   RawDecoder(const DecodeConfig& config, RowShape shape, const NumberName& label, const NumberName& feature)
@@ -119,7 +119,7 @@ class RawDecoder final : public DecoderBase {
     return drop(DropReason::nonfinite_value);
   }
 
-  /// Value by value, for some of them say that there is none.
+  /// Converts value by value, because some values are missing-value codes.
   Decoded with_codes(const std::byte* at, std::span<float> out) noexcept {
     for (std::size_t i = 0; i < out.size(); ++i) {
       const double x = read_feature(feature_.number, at + i * feature_.bytes);
@@ -180,13 +180,13 @@ constexpr Key raw_keys[] = {
     {.name = raw_label,
      .type = KeyType::text,
      .text = "\"u8\"",
-     .help = "number before each row",
+     .help = "type of the label before each row",
      .choices = "none | u8 | i32 | i64 | f32"},
     {.name = raw_features, .type = KeyType::text, .text = "\"u8\"", .help = "", .choices = "u8 | i16 | f32"},
     {.name = "decode.raw.shape",
      .type = KeyType::integers,
      .text = "[1, 28, 28]",
-     .help = "of one row",
+     .help = "shape of one row",
      .least = 1,
      .most = 1e7},
     {.name = "decode.raw.scale", .type = KeyType::number, .text = "0.0127288", .help = "x * scale + shift"},
@@ -197,12 +197,12 @@ constexpr Key raw_keys[] = {
     {.name = "decode.raw.missing",
      .type = KeyType::numbers,
      .text = "[]",
-     .help = "numbers that mean that there is no value, as records have them"},
+     .help = "numbers that mark a missing value, as in records"},
     {.name = "decode.raw.fill",
      .type = KeyType::text,
      .text = "\"drop\"",
-     .help = "last | drop | a number: what a feature without a value becomes, as records have them; drop: "
-             "its row is dropped",
+     .help = "last | drop | a number: replacement of a missing value, as in records; drop: "
+             "drops the row",
      .fits = is_fill_without_mean,
      .form = fill_form_without_mean,
      .or_number = true},

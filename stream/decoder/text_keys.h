@@ -4,7 +4,7 @@
 #include "stream/decoder/fill.h"
 #include "stream/decoder/where.h"
 
-/// Keys that formats of text have alike, each under its own name "decode.<format>.<key>".
+/// Keys common to all text formats, each with its own name "decode.<format>.<key>".
 namespace rivulet::stream {
 
 constexpr Key shape_key(std::string_view name) {
@@ -20,7 +20,7 @@ constexpr Key scale_key(std::string_view name) {
   return {.name = name,
           .type = KeyType::numbers,
           .text = "\"auto\"",
-          .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one each]",
+          .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one per feature]",
           .choices = "auto",
           .sample = "#\"auto\""};
 }
@@ -29,7 +29,7 @@ constexpr Key shift_key(std::string_view name) {
           .type = KeyType::numbers,
           .text = "0.0",
           .help =
-              "added in 64 bits, also with scale \"auto\": for numbers like 1e8 + 0.5, which 32 bits "
+              "added in 64 bits, also with scale \"auto\": for values like 1e8 + 0.5, which 32 bits "
               "cannot hold",
           .sample = "#0.0"};
 }
@@ -55,7 +55,7 @@ constexpr Key missing_key(std::string_view name) {
   return {.name = name,
           .type = KeyType::numbers,
           .text = "[]",
-          .help = "numbers that mean that there is no value, as records have them",
+          .help = "numbers that mark a missing value, as in records",
           .sample = "#[-999]"};
 }
 constexpr Key fill_key(std::string_view name) {
@@ -63,8 +63,8 @@ constexpr Key fill_key(std::string_view name) {
           .type = KeyType::text,
           .text = "\"mean\"",
           .help =
-              "mean | last | drop | a number: what a feature without a value becomes; drop: its row is "
-              "dropped, as without scale \"auto\"",
+              "mean | last | drop | a number: replacement of a missing value; drop: drops the row, "
+              "the default without scale \"auto\"",
           .fits = is_fill,
           .form = fill_form,
           .or_number = true,

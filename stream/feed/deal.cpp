@@ -14,7 +14,7 @@ void shuffle(std::vector<T>& items, Rng rng) {
   for (std::size_t n = items.size(); n > 1; --n) std::swap(items[n - 1], items[rng.below(n)]);
 }
 
-/// Which classes each partition may see: a shuffled ring of the classes, dealt round.
+/// Allowed classes of each partition, assigned round-robin from a shuffled ring of the classes.
 std::vector<std::set<int>> classes_of(const std::set<int>& all, std::size_t partitions, int each,
                                       std::uint64_t seed) {
   std::vector<int> ring(all.begin(), all.end());
@@ -26,7 +26,7 @@ std::vector<std::set<int>> classes_of(const std::set<int>& all, std::size_t part
   return classes;
 }
 
-/// The partition that is furthest behind its share; partitions.size() if none may have the record.
+/// The partition with the smallest fraction of its share; weights.size() if none may have the record.
 std::size_t neediest(const std::vector<double>& weights, const std::vector<std::vector<std::uint32_t>>& dealt,
                      const std::vector<std::set<int>>& classes, std::optional<int> label) {
   std::size_t best = weights.size();
@@ -70,7 +70,7 @@ Result<std::vector<std::vector<std::uint32_t>>> deal(const Dataset& data, const 
       if (!label)
         return Error{
             ErrorCode::usage,
-            "labels per device need a data set that shows its labels (IDX); this one is " + data.format()};
+            "labels per device need a data set with class labels (IDX); this one is " + data.format()};
       all.insert(*label);
     }
     classes = classes_of(all, weights.size(), labels_per_device, seed);

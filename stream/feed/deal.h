@@ -8,15 +8,15 @@
 
 namespace rivulet::stream::feeding {
 
-/// The records of one partition in the order in which it plays them.
+/// The records of one partition, in playing order.
 class Deck {
  public:
   Deck(std::vector<std::uint32_t> records, bool repeat, std::uint64_t seed, std::uint64_t partition,
        Order order = Order::shuffled);
-  /// Next record; nullopt when all were played. A deck that repeats is shuffled anew each time, unless
+  /// Returns the next record; nullopt when all were played. A repeating deck is reshuffled each time, unless
   /// the order is kept.
   std::optional<std::uint32_t> draw();
-  /// Gives the last record back: it could not be sent yet.
+  /// Undoes the last draw(): the record could not be sent yet.
   void put_back() noexcept { --at_; }
   [[nodiscard]] std::size_t size() const noexcept { return records_.size(); }
   [[nodiscard]] bool finished() const noexcept {
@@ -33,11 +33,10 @@ class Deck {
   Order order_;
 };
 
-/// Deals every record of a data set, shuffled or in its order, to one partition, in proportion to `weights`,
-/// so that all partitions run out at about the same time and no record is played twice. With
-/// labels_per_device > 0 a partition is only dealt that many classes; every class has a partition if there
-/// are enough places. A pure function of its arguments. Errors: usage (labels wanted, but the data set shows
-/// none).
+/// Assigns each record of a data set, in shuffled or original order, to one partition, in proportion to
+/// `weights`. All partitions run out at about the same time, and no record is played twice. With
+/// labels_per_device > 0, each partition gets only that many classes; every class gets a partition if there
+/// are enough places. Pure. Errors: usage (labels_per_device needs a data set with class labels).
 Result<std::vector<std::vector<std::uint32_t>>> deal(const Dataset& data, const std::vector<double>& weights,
                                                      int labels_per_device, std::uint64_t seed,
                                                      Order order = Order::shuffled);

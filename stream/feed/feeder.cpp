@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Rate of one partition over time, and what it owes: records that were due and not sent.
+/// One partition's rate over time, and its backlog of due records.
 struct Lane {
   double first_rate = 0;
   double second_rate = 0;
@@ -27,7 +27,7 @@ struct Lane {
   bool held_back = false;
 };
 
-/// Records due between two moments of the schedule.
+/// Records due between two points of the schedule.
 double due_between(const Lane& lane, const FeederConfig& config, Duration from, Duration to) {
   const Duration change = config.change_at;
   const Duration first = std::max(Duration(0), std::min(to, change) - from);
@@ -41,7 +41,8 @@ Status check_rates(const std::vector<double>& rates, int partitions, const char*
     return wrong(fmt::format("{} {} for {} partitions: give one for all, or one for each", rates.size(), name,
                              partitions));
   for (const auto rate : rates)
-    if (!std::isfinite(rate) || rate < 0) return wrong(fmt::format("{} of the {} is not a rate", rate, name));
+    if (!std::isfinite(rate) || rate < 0)
+      return wrong(fmt::format("{} in {} is not a valid rate", rate, name));
   return ok();
 }
 
@@ -49,7 +50,7 @@ double rate_of(const std::vector<double>& rates, int partition) {
   return rates.size() == 1 ? rates[0] : rates[static_cast<std::size_t>(partition)];
 }
 
-/// Plays until the data, the duration or the caller ends it.
+/// Plays until the data ends, the duration has passed or the caller stops it.
 class Feeding {
  public:
   Feeding(const Dataset& data, const FeederConfig& config, const Clock& clock)
@@ -73,7 +74,7 @@ class Feeding {
   const FeederConfig& config_;
   const Clock& clock_;
   int partitions_ = 0;
-  int first_ = -1;  ///< partition that was served first the last time
+  int first_ = -1;  ///< partition that was served first last time
   std::unique_ptr<kafka::Producer> producer_;
   std::unique_ptr<kafka::CommittedOffsets> commits_;
   std::vector<Lane> lanes_;
@@ -88,7 +89,7 @@ Status Feeding::prepare() {
   if (!count) return count.error();
   partitions_ = config_.partitions > 0 ? config_.partitions : count.value();
   if (partitions_ > count.value())
-    return Error{ErrorCode::unavailable, fmt::format("topic \"{}\" has {} partitions, {} were asked for",
+    return Error{ErrorCode::unavailable, fmt::format("topic \"{}\" has {} partitions, {} were requested",
                                                      config_.topic, count.value(), partitions_)};
   if (auto status = check_rates(config_.rates, partitions_, "rates"); !status) return status;
   if (!config_.second_rates.empty())
@@ -109,12 +110,12 @@ Status Feeding::open_clients() {
   return ok();
 }
 
-/// How many records a partition is expected to play, up to a factor that all share.
+/// Expected number of records of a partition, up to a common factor.
 double Feeding::weight_of(int partition) const {
   const double first = rate_of(config_.rates, partition);
   if (config_.second_rates.empty()) return first;
   const double second = rate_of(config_.second_rates, partition);
-  if (config_.duration == Duration::max()) return std::max(first, second);  // silent later is not silent now
+  if (config_.duration == Duration::max()) return std::max(first, second);  // it may fall silent only later
   const double change = to_seconds(std::min(config_.change_at, config_.duration));
   return first * change + second * (to_seconds(config_.duration) - change);
 }
@@ -148,7 +149,7 @@ Status Feeding::advance(Duration to) {
   to = std::min(to, config_.duration);
   for (auto& lane : lanes_) lane.owed += due_between(lane, config_, scheduled_, to);
   scheduled_ = to;
-  // Each in its turn is first: with more to send than there is room for, the last would never come to it.
+  // Rotate the first partition: if not all records fit, the last partition would otherwise starve.
   first_ = (first_ + 1) % partitions_;
   for (int i = 0; i < partitions_; ++i)
     if (auto status = send_owed((first_ + i) % partitions_); !status) return status;
@@ -157,7 +158,7 @@ Status Feeding::advance(Duration to) {
 
 Status Feeding::send_owed(int partition) {
   Lane& lane = lanes_[static_cast<std::size_t>(partition)];
-  constexpr double tolerance = 1e-6;  // sums of small slices are not exact
+  constexpr double tolerance = 1e-6;  // sums of small slices are inexact
   while (lane.owed >= 1 - tolerance) {
     const auto record = lane.deck.draw();
     if (!record) return ok();
@@ -165,7 +166,7 @@ Status Feeding::send_owed(int partition) {
     if (commits_ && !lane.window.has_room(value.size())) {
       lane.deck.put_back();
       progress_.held_back += std::exchange(lane.held_back, true) ? 0 : 1;
-      lane.owed = 1;  // the stream waited; it does not make up for that with a flood
+      lane.owed = 1;  // no burst after the wait to make up for lost time
       return ok();
     }
     const auto sent = producer_->send(partition, value, unix_time_ms());
@@ -188,7 +189,7 @@ void Feeding::read_commits(TimePoint now) {
   if (!commits_ || now < next_commit_read_) return;
   next_commit_read_ = now + milliseconds(100);
   const auto offsets = commits_->read(config_.topic, partitions_, milliseconds(500));
-  if (!offsets) return;  // then the window stays as it is, and closes by itself if this lasts
+  if (!offsets) return;  // the window stays as it is, and closes by itself if reading keeps failing
   for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i].window.committed(offsets.value()[i]);
 }
 

@@ -4,8 +4,8 @@
 
 namespace rivulet::stream::feeding {
 
-/// Bytes of one partition that were sent but not yet committed by their reader. The embedded broker forgets
-/// the oldest data of a partition beyond 5 MB, so what is not committed must never come near that.
+/// Bytes of one partition that were sent but not yet committed by its reader. The embedded broker deletes the
+/// oldest data of a partition beyond 5 MB, so uncommitted data must stay well below that.
 class Window {
  public:
   /// `end`: next offset of the partition before the first record is sent.
@@ -17,7 +17,7 @@ class Window {
     sizes_.push_back(bytes + overhead);
     outstanding_ += bytes + overhead;
   }
-  /// The reader's next offset; -1 = it has committed nothing.
+  /// Reports the reader's next offset; -1 = nothing committed.
   void committed(std::int64_t next) noexcept {
     for (; first_ < next && !sizes_.empty(); ++first_) {
       outstanding_ -= sizes_.front();
@@ -28,7 +28,7 @@ class Window {
 
  private:
   static constexpr std::size_t overhead =
-      72;  ///< a record alone in its batch: 61 bytes of batch head, about 10 of its own
+      72;  ///< of a record in its own batch: 61 bytes of batch header, about 10 of the record
   std::int64_t first_;
   std::size_t limit_;
   std::size_t outstanding_ = 0;

@@ -11,40 +11,40 @@
 
 namespace rivulet::stream::kafka {
 
-/// A record that was read: where, and what it was. Distinguishes logs of the same name.
+/// Position and fingerprint of a record that was read. Distinguishes logs of the same name.
 struct Anchor {
   std::int64_t offset = 0;
   Digest fingerprint;
   bool operator==(const Anchor&) const = default;
 };
 
-/// What a partition remembers of its log (see SameLog, which alone changes it).
+/// A partition's record of its log. Only SameLog changes it.
 struct LogMemory {
-  std::optional<Anchor> good;    ///< of the log that is trusted
-  std::optional<Anchor> newest;  ///< handed out since
-  std::optional<Anchor> next;    ///< becomes the good one when the look that is under way finds the old one
-  TimePoint looked{};            ///< trusted from here on
+  std::optional<Anchor> good;    ///< of the trusted log
+  std::optional<Anchor> newest;  ///< of the newest record returned since
+  std::optional<Anchor> next;    ///< replaces `good` when the check in progress finds the old one
+  TimePoint looked{};            ///< the log is trusted from this time on
   std::optional<TimePoint> held_since;
   bool doubted = false;
-  bool other = false;  ///< it is not the log that was read before
+  bool other = false;  ///< the log differs from the one read before
 };
 
-/// Of a record's time, key and value.
+/// Fingerprint of a record's time, key and value.
 Anchor anchor_of(const rd_kafka_message_s& message);
 
-/// Anchors that outlive the process: one small text file, replaced as a whole, not synced (after a loss of
-/// power it may be an older one, and nothing depends on it but a check). One entry per partition.
+/// Anchors that survive the process: one small text file, replaced as a whole. Not synced: after a power loss
+/// it may be an older version, which only weakens a check. One entry per partition.
 class AnchorFile {
  public:
-  /// `path` empty: nothing is kept.
+  /// An empty `path` disables the file.
   explicit AnchorFile(std::string path) : path_(std::move(path)) {}
   struct Entry {
     TopicPartition partition;
     Anchor anchor;
   };
-  /// What cannot be read is as if it were not there.
+  /// Unreadable content counts as absent.
   [[nodiscard]] std::optional<Anchor> read(const TopicPartition& partition) const;
-  /// Replaces all that the file has. Errors: io (file and reason).
+  /// Replaces the whole file. Errors: io (file and reason).
   Status write(const std::vector<Entry>& entries) const;
 
  private:

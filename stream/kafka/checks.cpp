@@ -23,8 +23,7 @@ struct KeepWords final : kafka::Listener {
   kafka::BrokerWords& words_;
 };
 
-/// Keeps why a broker rejects us, if it reports that: a refused password, a certificate that nobody
-/// knows.
+/// Keeps the reason why a broker rejects this client: a wrong password, an unknown certificate.
 struct KeepRefusal final : kafka::Listener {
   void client_error(int code, std::string_view words) noexcept override {
     const bool refusal = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR__SSL;
@@ -33,8 +32,8 @@ struct KeepRefusal final : kafka::Listener {
   std::string said;
 };
 
-/// What only shows when a client is made of them: files that are missing, mechanisms that are not compiled
-/// in, settings that exclude each other. Without brokers, so that nothing connects.
+/// Finds errors that appear only when a client is created: missing files, mechanisms that are not compiled
+/// in, conflicting settings. Omits the brokers, so that nothing connects.
 std::string check_together(const Properties& properties) {
   std::array<char, 512> words{};
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
@@ -51,7 +50,7 @@ std::string check_together(const Properties& properties) {
   return {};
 }
 
-/// A topic that this user may not see is not there for them.
+/// Whether the user lacks permission to see the topic: brokers then report it as missing.
 bool may_not_see(rd_kafka_t* client, const std::string& topic) {
   const auto answer = kafka::ask_about_topics(client, std::span(&topic, 1), std::chrono::seconds(1));
   if (!answer) return false;
@@ -94,9 +93,9 @@ Result<std::optional<int>> find_topic(const Properties& properties, const std::s
     const auto count = kafka::partitions_of(handle, topic, std::min<Duration>(left, std::chrono::seconds(1)));
     if (count && !count.value() && may_not_see(handle, topic))
       return Error{ErrorCode::unavailable, "this user has no right to DESCRIBE the topic " + topic + " on " +
-                                               kafka::brokers_of(properties) + ", if it is there"};
+                                               kafka::brokers_of(properties) + ", if it exists"};
     if (count) return count.value();
-    rd_kafka_poll(handle, 0);  // a consumer without a group has its errors there
+    rd_kafka_poll(handle, 0);  // a consumer without a group receives its errors here
     last = count.error().message + listener.said;
   } while (clock.now() < end);
   return Error{ErrorCode::unavailable,
@@ -133,7 +132,8 @@ Result<int> partition_count(const Properties& properties, const std::string& top
 
 namespace {
 
-/// Of each partition, in order, asked again until all have answered or `deadline` is over.
+/// Queries each partition, repeatedly, until all have answered or `deadline` has passed. Keeps the input
+/// order.
 Result<std::vector<kafka::Finding>> survey_until(const Properties& properties,
                                                  const std::vector<TopicPartition>& partitions,
                                                  kafka::BrokerWords& words, Duration deadline) {
@@ -150,7 +150,7 @@ Result<std::vector<kafka::Finding>> survey_until(const Properties& properties,
     const Duration left = std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1));
     survey(client.value()->handle(), open, std::min<Duration>(left, std::chrono::seconds(2)), never,
            [&](kafka::Finding found) { findings[found.slot] = std::move(found); });
-    rd_kafka_poll(client.value()->handle(), 50);  // a consumer without a group has its errors there
+    rd_kafka_poll(client.value()->handle(), 50);  // a consumer without a group receives its errors here
     std::erase_if(open, [&](const kafka::Question& question) {
       return findings[question.slot].kind == kafka::Finding::Kind::marks;
     });
@@ -158,7 +158,7 @@ Result<std::vector<kafka::Finding>> survey_until(const Properties& properties,
   return findings;
 }
 
-/// One sentence for each that is not known; empty: all are.
+/// One sentence per partition without an answer; empty if all answered.
 std::string why_unread(const Properties& properties, const std::vector<TopicPartition>& partitions,
                        const std::vector<kafka::Finding>& findings, const kafka::BrokerWords& words) {
   std::string all;

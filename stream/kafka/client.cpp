@@ -51,16 +51,16 @@ void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
 
 int on_statistics(rd_kafka_t*, char* json, std::size_t size, void* opaque) {
   listener_of(opaque).statistics({json, size});
-  return 0;  // the text is librdkafka's to free
+  return 0;  // librdkafka frees the text
 }
 
-/// librdkafka writes to stderr by default; what matters comes to us as an error as well.
+/// librdkafka logs to stderr by default; relevant events also arrive as errors.
 void no_log(const rd_kafka_t*, int, const char*, const char*) {}
 
-/// A link that was down is used within 2 s of its return: TCP itself would wait as long again as it was down.
-/// A broker that acknowledges nothing for 5 s is connected anew. So is one that owes an answer, for that may
-/// be lost: where socket.keepalive.enable is set, of clients that always wait for one, it is probed after 3 s
-/// and a second later. An answer takes 5 s at most, and so costs one probe at most.
+/// A link is used again within 2 s of its return: TCP alone would wait as long as the link was down. A broker
+/// that acknowledges nothing for 5 s is reconnected. So is one that owes an answer, since the answer may be
+/// lost: clients that always wait for one (socket.keepalive.enable) probe after 3 s and once per second. An
+/// answer takes at most 5 s, and so costs at most one probe.
 int open_socket(int domain, int type, int protocol, void*) {
   constexpr int unacknowledged_ms = 5000;
   constexpr int idle_s = 3;
@@ -76,7 +76,7 @@ int open_socket(int domain, int type, int protocol, void*) {
   return fd;
 }
 
-/// A broker that falls silent is noticed by the statistics, so the user may not turn them off.
+/// Statistics reveal a silent broker, so the user may not disable them.
 bool tells_in_time(const std::string& interval_ms) {
   constexpr int longest = 5000;
   int ms = 1;
@@ -84,7 +84,7 @@ bool tells_in_time(const std::string& interval_ms) {
   return ms > 0 && ms <= longest;
 }
 
-/// Everything set; one message in `wrong` for each property that was refused.
+/// Sets all properties; adds one message to `wrong` per rejected property.
 Conf configure(ClientKind kind, const Properties& properties, std::span<const Default> defaults,
                std::vector<std::string>& wrong) {
   Conf conf(rd_kafka_conf_new());
@@ -94,7 +94,7 @@ Conf configure(ClientKind kind, const Properties& properties, std::span<const De
         RD_KAFKA_CONF_OK)
       wrong.push_back(name + ": " + words.data());
   };
-  set("reconnect.backoff.max.ms", "1000");  // not 10 s, for which a link that is back would not be used
+  set("reconnect.backoff.max.ms", "1000");  // not 10 s: a restored link would stay unused as long
   if (kind != ClientKind::producer) {
     set("enable.auto.commit", "false");  // offsets belong to the agreed state
     set("allow.auto.create.topics", "false");
@@ -115,16 +115,17 @@ Result<rd_kafka_t*> create(ClientKind kind, Conf conf) {
   rd_kafka_t* handle = rd_kafka_new(type, conf.get(), words.data(), words.size());
   if (handle == nullptr)
     return Error{ErrorCode::invalid_config, std::string("source.kafka.properties: ") + words.data()};
-  static_cast<void>(conf.release());  // belongs to the handle now
+  static_cast<void>(conf.release());  // now owned by the handle
   if (kind == ClientKind::consumer) rd_kafka_poll_set_consumer(handle);
   return handle;
 }
 
-/// A consumer's close waits for the answers to its commits. With a deadline of our own: the brokers may be
-/// gone.
+/// A consumer's close waits for the answers to its commits. Bounded here, because the brokers may be
+/// unreachable.
 void wait_for_commits(rd_kafka_t* consumer) {
   rd_kafka_queue_t* queue = rd_kafka_queue_new(consumer);
-  rd_kafka_error_t* refused = rd_kafka_consumer_close_queue(consumer, queue);  // a client without a group
+  rd_kafka_error_t* refused = rd_kafka_consumer_close_queue(consumer, queue);  // a client without a group is
+                                                                               // rejected
   for (int i = 0; i < 40 && refused == nullptr && rd_kafka_consumer_closed(consumer) == 0; ++i)
     if (rd_kafka_event_t* event = rd_kafka_queue_poll(queue, 25); event != nullptr)
       rd_kafka_event_destroy(event);
@@ -138,7 +139,7 @@ Result<std::unique_ptr<Client>> Client::open(ClientKind kind, const Properties& 
                                              std::span<const Default> defaults, Listener& listener) {
   if (brokers_of(properties).empty())
     return Error{ErrorCode::invalid_config,
-                 "source.kafka.properties has no bootstrap.servers: which brokers to connect to"};
+                 "source.kafka.properties has no bootstrap.servers: list the brokers to connect to"};
   std::vector<std::string> wrong;
   Conf conf = configure(kind, properties, defaults, wrong);
   if (!wrong.empty()) {
@@ -157,8 +158,8 @@ Result<std::unique_ptr<Client>> Client::open(ClientKind kind, const Properties& 
   return std::unique_ptr<Client>(new Client(kind, handle.value()));
 }
 
-// librdkafka's end waits for all of its threads, and those for what they have under way: for a record of a
-// topic that was deleted, for ever. So it ends on a thread of its own.
+// librdkafka's shutdown waits for all of its threads and their pending work: forever, for a record of a
+// deleted topic. So it runs on its own thread.
 void end(rd_kafka_s* handle, int flags) noexcept {
   constexpr auto end_most = std::chrono::seconds(3);
   try {
@@ -169,13 +170,13 @@ void end(rd_kafka_s* handle, int flags) noexcept {
     }).detach();
     static_cast<void>(ended->try_acquire_for(end_most));
   } catch (const std::system_error&) {
-    rd_kafka_destroy_flags(handle, flags);  // no thread to be had
+    rd_kafka_destroy_flags(handle, flags);  // no thread available
   }
 }
 
 Client::~Client() {
   if (kind_ == ClientKind::producer) {
-    // What has not gone out until now will not: who wants it to calls flush() before.
+    // Unsent records are discarded: callers that need them sent call flush() first.
     rd_kafka_purge(handle_,
                    RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
     end(handle_, 0);
@@ -196,7 +197,7 @@ void Client::serve_callbacks(Duration wait) noexcept {
 std::string property(const Properties& properties, std::string_view name) {
   std::string value;
   for (const auto& [key, text] : properties)
-    if (key == name) value = text;  // librdkafka keeps the last one too
+    if (key == name) value = text;  // as librdkafka, the last one wins
   return value;
 }
 
@@ -236,8 +237,8 @@ Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t par
 
 namespace {
 
-/// Where each log begins or ends, for `which` is RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END: brokers
-/// take them as times.
+/// Start or end of each log, for `which` = RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END: brokers accept
+/// these as times.
 Result<std::vector<std::int64_t>> offsets_at(rd_kafka_s* client, std::span<const TopicPartition> partitions,
                                              std::int64_t which, Duration timeout) {
   PartitionList list;
@@ -326,9 +327,9 @@ int PartitionList::code(std::size_t i) const noexcept {
   return list_->elems[static_cast<int>(i)].err;
 }
 
-/// The client's main thread works through its queue in order. The first question stands behind the orders to
-/// stop, so it is answered when they are carried out and have queued that they are; the second stands behind
-/// that.
+/// The client's main thread processes its queue in order. The first query follows the stop requests, so its
+/// answer means that they were executed and have queued their completions. The second query follows those
+/// completions.
 Status assign(rd_kafka_s* client, const PartitionList& list) {
   auto code = rd_kafka_assign(client, list.get());
   for (int question = 0; question < 2 && code == RD_KAFKA_RESP_ERR_NO_ERROR; ++question) {

@@ -9,7 +9,7 @@ namespace rivulet::stream::kafka {
 Result<std::unique_ptr<CommittedOffsets>> CommittedOffsets::open(const Properties& properties,
                                                                  const std::string& group) {
   const Default defaults[] = {{"group.id", group}};
-  // The group asked about is not the user's choice here.
+  // This group replaces the user's own.
   Properties with_group = properties;
   std::erase_if(with_group, [](const auto& entry) { return entry.first == "group.id"; });
   std::unique_ptr<CommittedOffsets> reader(new CommittedOffsets());

@@ -8,13 +8,13 @@
 
 namespace rivulet::stream::kafka {
 
-/// Reads what a group has committed of the first partitions of a topic. Errors are those of the broker.
+/// Reads a group's committed offsets of the first partitions of a topic.
 class CommittedOffsets final : private Listener {
  public:
   static Result<std::unique_ptr<CommittedOffsets>> open(const Properties& properties,
                                                         const std::string& group);
   ~CommittedOffsets() override;
-  /// Next offset of partitions 0 .. partitions-1; -1 where nothing was committed. Blocks up to `timeout`.
+  /// Next offset of partitions 0 .. partitions-1; -1 if nothing was committed. Blocks up to `timeout`.
   /// Errors: unavailable.
   Result<std::vector<std::int64_t>> read(const std::string& topic, int partitions, Duration timeout);
   /// High watermark of each partition. Blocks up to `timeout` per partition. Errors: unavailable.

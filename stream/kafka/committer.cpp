@@ -15,7 +15,7 @@ Status Committer::commit(std::unique_ptr<PartitionList> offsets) {
 Status Committer::send() {
   failed_ = false;
   if (!client_) {
-    // There is no group session: its time only bounds how long a commit waits for a coordinator that is gone.
+    // There is no group session: its timeout only bounds a commit's wait for an unreachable coordinator.
     std::vector<Default> defaults{
         {"socket.timeout.ms", "2500"}, {"session.timeout.ms", "2500"}, {"heartbeat.interval.ms", "1000"}};
     if (!group_id_.empty()) defaults.emplace_back("group.id", group_id_);

@@ -9,10 +9,10 @@
 
 namespace rivulet::stream::kafka {
 
-/// Commits offsets through a client of its own. librdkafka cannot end while a commit waits for its answer,
-/// and waits a minute for a broker that is stopped but not gone. This client gives up after seconds; the one
-/// that fetches keeps the patience that a slow link needs. What failed is sent again until newer offsets
-/// replace it: a feeder that paces itself by them may be waiting, with no more rows coming before.
+/// Commits offsets through a separate client. librdkafka cannot shut down while a commit is pending, and
+/// waits a minute for a broker that is stopped but reachable. This client gives up after seconds; the
+/// fetching one keeps the long timeouts that a slow link needs. Failed commits are retried until newer
+/// offsets replace them: a feeder that paces itself by commits may wait for them before it sends more rows.
 class Committer final : public Listener {
  public:
   struct Accepted {
@@ -26,11 +26,11 @@ class Committer final : public Listener {
         client_id_(std::move(client_id)),
         listener_(listener) {}
 
-  /// Sends the offsets and returns at once; the listener hears what became of them while serve() is called.
-  /// Errors: source_lost.
+  /// Sends the offsets and returns at once. The listener receives the result during serve(). Errors:
+  /// source_lost.
   Status commit(std::unique_ptr<PartitionList> offsets);
   void serve(TimePoint now);
-  /// Offsets that the broker has accepted since the last call.
+  /// Returns the offsets that the broker has accepted since the last call.
   std::vector<Accepted> take_accepted() { return std::exchange(accepted_, {}); }
 
   void client_error(int code, std::string_view words) noexcept override {
@@ -46,11 +46,11 @@ class Committer final : public Listener {
   std::string group_id_;
   std::string client_id_;
   Listener& listener_;
-  std::unique_ptr<PartitionList> latest_;  ///< last offsets given
-  bool failed_ = false;                    ///< to get them through
+  std::unique_ptr<PartitionList> latest_;  ///< last offsets passed to commit()
+  bool failed_ = false;                    ///< the last attempt failed
   TimePoint again_at_{};
   std::vector<Accepted> accepted_;
-  std::unique_ptr<Client> client_;  ///< from the first commit on
+  std::unique_ptr<Client> client_;  ///< created by the first commit
 };
 
 }  // namespace rivulet::stream::kafka

@@ -8,7 +8,7 @@
 
 namespace rivulet::stream {
 
-/// The mock cluster needs a client handle to live in; that handle connects to nothing.
+/// The mock cluster needs a client handle as its host; that handle connects to nothing.
 struct EmbeddedBroker::State {
   rd_kafka_t* host = nullptr;
   rd_kafka_mock_cluster_t* cluster = nullptr;
@@ -25,7 +25,7 @@ struct EmbeddedBroker::State {
 
 namespace {
 constexpr std::int32_t first_broker = 1;
-// Kafka's numbers of these requests
+// Kafka's API keys of these requests
 constexpr std::int16_t write_records = 0;
 constexpr std::int16_t offset_commit = 8;
 }  // namespace

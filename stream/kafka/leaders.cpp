@@ -29,7 +29,7 @@ Leaders leaders_in(const rd_kafka_metadata_topic& topic, const std::map<std::int
   return leaders;
 }
 
-/// What the list of topics shows; `silent` for a partition whose leader has to be asked.
+/// Evaluates the list of topics; returns `silent` for a partition whose leader must be queried.
 Finding look_up(const Question& question, const Result<std::map<std::string, Leaders>>& known) {
   using Kind = Finding::Kind;
   if (!known) return {.slot = question.slot, .kind = Kind::no_broker, .words = known.error().message};
@@ -47,7 +47,7 @@ Finding look_up(const Question& question, const Result<std::map<std::string, Lea
           .partitions = count};
 }
 
-/// The partitions that one broker answers for, with what it answers.
+/// The partitions that one broker leads, with its answers.
 class OneLeader {
  public:
   explicit OneLeader(rd_kafka_s* client) : client_(client) {}
@@ -55,7 +55,7 @@ class OneLeader {
     partitions_.push_back(partition);
     findings_.push_back(std::move(finding));
   }
-  /// All together; where that is refused, each alone: one partition may be refused for itself.
+  /// Queries all partitions together. If that fails, queries each alone: only one may be rejected.
   void ask(Duration patience) {
     const RealClock clock;
     const TimePoint end = clock.now() + patience;
@@ -84,7 +84,7 @@ class OneLeader {
   std::vector<Finding> findings_;
 };
 
-/// Each on a thread of its own, or one after the other where no threads are to be had.
+/// Each leader on its own thread, or sequentially if no threads are available.
 void ask_all(std::span<OneLeader> leaders, Duration patience, const std::function<void(Finding)>& found) {
   std::vector<std::thread> threads;
   std::mutex one_at_a_time;

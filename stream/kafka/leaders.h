@@ -11,17 +11,17 @@
 
 namespace rivulet::stream::kafka {
 
-/// The broker that has a partition's records, at the address that the cluster advertises: clients connect to
-/// that one, whatever bootstrap.servers says.
+/// The broker that serves a partition, at its advertised address: clients connect there, whatever
+/// bootstrap.servers is.
 struct Leader {
   std::int32_t broker = -1;  ///< -1: none at the moment
   std::string address = {};  ///< HOST:PORT
 };
 
-/// The leaders of the partitions 0, 1, ... of a topic.
+/// Leaders of the partitions 0, 1, ... of a topic.
 using Leaders = std::vector<Leader>;
 
-/// Of the named topics, those that are there. Blocks up to `timeout`. Errors: unavailable (no answer).
+/// Returns the leaders of those topics that exist. Blocks up to `timeout`. Errors: unavailable (no answer).
 Result<std::map<std::string, Leaders>> leaders_of(rd_kafka_s* client, std::span<const std::string> topics,
                                                   Duration timeout);
 
@@ -29,17 +29,17 @@ Result<std::map<std::string, Leaders>> leaders_of(rd_kafka_s* client, std::span<
 std::string name_of(const TopicPartition& partition);
 
 struct Question {
-  std::size_t slot = 0;  ///< the caller's own number
+  std::size_t slot = 0;  ///< chosen by the caller
   TopicPartition partition = {};
 };
 
-/// What the cluster has of one partition, or how far the question came.
+/// The cluster's answer for one partition, or how far the query got.
 struct Finding {
   enum class Kind : std::uint8_t {
-    marks,         ///< its leader has answered
-    silent,        ///< it has a leader, and that does not answer
-    leaderless,    ///< nobody leads it at the moment
-    no_partition,  ///< the topic has fewer
+    marks,         ///< the leader has answered
+    silent,        ///< the leader does not answer
+    leaderless,    ///< no leader at the moment
+    no_partition,  ///< the topic has fewer partitions
     no_topic,
     no_broker,  ///< no broker has listed the topics
   };
@@ -48,30 +48,30 @@ struct Finding {
   Watermarks marks = {};
   Leader leader = {};
   int partitions = 0;      ///< of the topic
-  std::string words = {};  ///< the client's, of what failed
+  std::string words = {};  ///< librdkafka's message about a failure
 };
 
-/// Asks the leaders of these partitions for their watermarks, each on a thread of its own, so that a broker
-/// that cannot be reached delays nobody else. `found` is called once for each question, by one thread at a
-/// time, as soon as its leader has answered. Blocks up to `patience` for the list of topics, and again for
-/// every 16 leaders; `stop` ends it in between.
+/// Queries the leaders of these partitions for their watermarks. Each is queried on its own thread, so that
+/// an unreachable broker delays no other. `found` is called once per question, by one thread at a time, as
+/// soon as its leader has answered. Blocks up to `patience` for the list of topics, and again for every 16
+/// leaders; `stop` ends it in between.
 void survey(rd_kafka_s* client, std::span<const Question> questions, Duration patience,
             const std::atomic<bool>& stop, const std::function<void(Finding)>& found);
 
 /// Why a partition cannot be read: 'topic "mnist", partition 3: no leader answers: broker 2 advertises
-/// kafka-2:9092 and does not answer there (...)'. `words`: of the client about that broker, if there are any.
-/// `brokers`: where the cluster was asked.
+/// kafka-2:9092 and does not answer there (...)'. `words`: librdkafka's message about that broker, if any.
+/// `brokers`: the addresses that were queried.
 std::string why_unread(const TopicPartition& partition, const Finding& finding, std::string words,
                        const std::string& brokers);
 
-/// What the client has reported of each broker last, by address; of 64 brokers.
+/// Last error that the client has reported for each broker, by address; at most 64 brokers.
 class BrokerWords {
  public:
-  /// As the client's errors are worded: "sasl_ssl://kafka-2:9092/2: Connection refused".
+  /// Parses a client error: "sasl_ssl://kafka-2:9092/2: Connection refused".
   void take(std::string_view words);
-  /// The broker has answered: what was reported before does not count any more.
+  /// The broker has answered: discards its last error.
   void forget(const std::string& address) { words_.erase(address); }
-  /// "Connection refused"; empty: nothing.
+  /// "Connection refused"; empty if there is none.
   [[nodiscard]] std::string about(const std::string& address) const;
 
  private:

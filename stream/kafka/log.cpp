@@ -20,7 +20,7 @@ namespace {
 
 using namespace kafka;
 
-// Records come as soon as they are there; asking for news twice a second sends more bytes than agreeing may.
+// Records arrive as soon as they exist; polling twice a second sends more bytes than synchronization may.
 constexpr Default log_reader_defaults[] = {
     {"fetch.wait.max.ms", "5000"},         {"auto.offset.reset", "error"},
     {"enable.auto.offset.store", "false"}, {"check.crcs", "true"},
@@ -32,9 +32,9 @@ std::string job_of(const std::string& topic) {
   return jobs.empty() ? topic : jobs.front();
 }
 
-/// librdkafka has no way to ask for metadata without waiting, and poll() must not wait: a thread of its own
-/// opens the log, hands it over, and ends. Until then appended records wait here, because a producer that
-/// names a missing topic makes some brokers create it, with as many partitions as they please.
+/// librdkafka cannot request metadata without blocking, and poll() must not block. So a separate thread opens
+/// the log, hands it over, and ends. Appended records are queued until then: a producer that names a missing
+/// topic makes some brokers create it, with their default number of partitions.
 class KafkaLog final : public OrderedLog {
  public:
   explicit KafkaLog(const KafkaLogConfig& config)
@@ -75,7 +75,7 @@ class KafkaLog final : public OrderedLog {
 
   static constexpr std::size_t max_waiting = 1024;
   static constexpr Duration patience_most = std::chrono::seconds(2);
-  /// A topic that was made is listed as soon as the broker has heard of it from its controller.
+  /// A created topic is listed as soon as the broker has received it from its controller.
   static constexpr Duration appears_within = std::chrono::seconds(30);
   static constexpr std::size_t other_jobs_max = 1000;
   // constant
@@ -87,7 +87,7 @@ class KafkaLog final : public OrderedLog {
   std::unique_ptr<Client> consumer_;
   std::unique_ptr<Producer> producer_;
   TimePoint deadline_;
-  Duration patience_ = std::chrono::milliseconds(500);  ///< with the next question
+  Duration patience_ = std::chrono::milliseconds(500);  ///< timeout of the next query
   std::int64_t end_at_open_ = 0;
   Error failure_;
   std::vector<std::string> other_jobs_;
@@ -118,7 +118,7 @@ Status KafkaLog::start() {
 KafkaLog::~KafkaLog() {
   stop_ = true;
   if (opener_.joinable()) opener_.join();
-  // A LEAVE that was just appended should still go out, but nobody waits long for a broker that is gone.
+  // Sends a LEAVE that was just appended, without waiting long for an unreachable broker.
   if (stage_ == Stage::open) static_cast<void>(producer_->flush(std::chrono::seconds(1)));
 }
 
@@ -159,15 +159,15 @@ Status KafkaLog::find_topic() {
     if (count.value() == 1) return ok();
     if (count.value())
       return Error{ErrorCode::unavailable,
-                   fmt::format("topic \"{}\" has {} partitions, exactly one is allowed: its records must "
-                               "have one order",
+                   fmt::format("topic \"{}\" has {} partitions, exactly one is allowed: its records must be "
+                               "totally ordered",
                                config_.topic, *count.value())};
-    if (tried_to_create) continue;  // made, but not seen by every broker yet
+    if (tried_to_create) continue;  // created, but not yet visible to every broker
     if (!config_.create) return how_to_create("does not exist");
     const Status made = create();
     tried_to_create = bool(made);
     if (made) deadline_ = std::max(deadline_, clock_.now() + appears_within);
-    unmade = made ? fmt::format("was created and no broker has listed it within {:.0f} s",
+    unmade = made ? fmt::format("was created but no broker has listed it within {:.0f} s",
                                 to_seconds(appears_within))
                   : "does not exist and " + made.error().message;
     if (!made && made.error().code != ErrorCode::timed_out) break;  // a silent broker is asked again
@@ -178,7 +178,7 @@ Status KafkaLog::find_topic() {
                            to_seconds(config_.open_deadline), last)};
 }
 
-/// Their names are for people alone: without an answer nobody is told of them.
+/// The names only serve messages, so a failure is ignored.
 void KafkaLog::look_for_other_jobs() {
   if (!other_jobs_.empty()) return;
   const auto topics = topics_of(consumer_->handle(), std::chrono::milliseconds(500));
@@ -193,7 +193,7 @@ Status KafkaLog::create() const {
   return create_topic(config_.properties, config_.topic, 1, std::min<Duration>(left, std::chrono::seconds(3)),
                       {{"message.timestamp.type", "LogAppendTime"},
                        {"cleanup.policy", "delete"},
-                       {"retention.ms", "-1"},  // a HELLO that is gone would split the group
+                       {"retention.ms", "-1"},  // a deleted HELLO would split the group
                        {"retention.bytes", "-1"}});
 }
 
@@ -214,7 +214,7 @@ Error KafkaLog::how_to_create(const std::string& why) const {
 }
 
 Status KafkaLog::connect_consumer(const Properties& properties) {
-  // The group is never joined and nothing is committed, but librdkafka wants one for assign(). The job's own
+  // Joins no group and commits nothing, but librdkafka requires a group for assign(). Uses the job's own
   // group, so that access rules need no second entry.
   std::string group = config_.topic;
   if (group.ends_with(".control")) group.erase(group.size() - 8);
@@ -228,7 +228,7 @@ Status KafkaLog::connect_consumer(const Properties& properties) {
   return ok();
 }
 
-/// A far broker, or a machine that is busy, must be able to answer in one of the attempts.
+/// Doubles the timeout per attempt, so that distant brokers and busy machines can answer in one of them.
 Duration KafkaLog::next_patience() {
   return std::exchange(patience_, std::min(2 * patience_, patience_most));
 }
@@ -279,9 +279,9 @@ Status KafkaLog::append(std::span<const std::byte> bytes) {
   if (stage_ == Stage::open) return write(bytes);
   if (stage_ == Stage::failed) return failure_;
   if (waiting_.size() == max_waiting)
-    return Error{
-        ErrorCode::unavailable,
-        fmt::format("topic \"{}\": not open yet, and {} records wait already", config_.topic, max_waiting)};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("topic \"{}\": not open yet, and {} records are already queued", config_.topic,
+                             max_waiting)};
   waiting_.emplace_back(bytes.begin(), bytes.end());
   return ok();
 }
@@ -302,12 +302,12 @@ Result<std::span<const LogEntry>> KafkaLog::poll(std::size_t max_entries) {
 }
 
 void KafkaLog::read(std::size_t max_entries) {
-  // Errors do not count as entries, so they need a bound of their own.
+  // Errors are not entries, so they need their own bound.
   for (std::size_t tries = 0; entries_.size() < max_entries && tries < max_entries + 16; ++tries) {
     Message message(rd_kafka_consumer_poll(consumer_->handle(), 0));
     if (!message) return;
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-      caught_up_ = true;  // offsets before the end may be holes, so the last record does not show it
+      caught_up_ = true;  // offsets before the end may be gaps, so the last record does not show it
     else if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
       note_error(*message);
     else
@@ -318,10 +318,11 @@ void KafkaLog::read(std::size_t max_entries) {
 void KafkaLog::note_error(const rd_kafka_message_t& message) {
   if (message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET ||
       message.err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE) {
-    failure_ = {ErrorCode::bad_record,
-                fmt::format("topic \"{}\": offset {} is not there any more: the topic was made anew, cut, or "
-                            "has lost its end while this device read it, and with that who is in the group",
-                            config_.topic, next_offset_)};
+    failure_ = {
+        ErrorCode::bad_record,
+        fmt::format("topic \"{}\": offset {} no longer exists: the topic was recreated, truncated, or "
+                    "lost its end while this device read it, so the group's members are unknown",
+                    config_.topic, next_offset_)};
     return;
   }
   const std::string words =

@@ -7,7 +7,7 @@
 namespace rivulet::stream::kafka {
 namespace {
 
-/// One batch of records per partition is enough.
+/// Fetches at least one batch of records per partition, which suffices.
 constexpr Default probe_defaults[] = {
     {"auto.offset.reset", "error"},      {"enable.auto.offset.store", "false"},
     {"enable.partition.eof", "true"},    {"isolation.level", "read_committed"},
@@ -58,7 +58,7 @@ std::optional<LogProbe::Finding> LogProbe::judge(const Question& question,
   if (message.err != RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET) return std::nullopt;
   const auto marks = query_watermarks(client_->handle(), question.partition.topic,
                                       question.partition.id.partition, std::chrono::milliseconds(500));
-  if (!marks) return std::nullopt;  // the question stays open; a later probe asks it again
+  if (!marks) return std::nullopt;  // the question stays open; a later probe repeats it
   return anchor.offset < marks.value().low ? Finding::gone : Finding::other;
 }
 

@@ -9,9 +9,9 @@
 
 namespace rivulet::stream::kafka {
 
-/// Looks up a few records with a client of its own, so that the reader's fetches are not disturbed: are they
-/// still what they were? Costs a connection and one batch of records per partition; measured on loopback: an
-/// answer in 10 to 100 ms, 0.3 to 20 ms to destroy. Owner: the ingest thread.
+/// Checks with its own client whether a few records are unchanged, without disturbing the reader's fetches.
+/// Costs a connection and one batch of records per partition. Measured on loopback: an answer in 10 to 100
+/// ms, 0.3 to 20 ms to destroy. Owner: the ingest thread.
 class LogProbe final : private Listener {
  public:
   struct Question {
@@ -21,7 +21,7 @@ class LogProbe final : private Listener {
   };
   enum class Finding : std::uint8_t {
     same,
-    gone,   ///< the record is no longer kept: nothing is known
+    gone,   ///< the record was deleted: nothing is known
     other,  ///< another record has its offset, or the log ends before it
   };
   struct Answer {
@@ -31,8 +31,8 @@ class LogProbe final : private Listener {
 
   static Result<std::unique_ptr<LogProbe>> ask(const Properties& properties, const std::string& group,
                                                std::vector<Question> questions);
-  /// The next answer, each question once; waits up to `wait` for it. Asking for the ends of a log that does
-  /// not have an offset may take half a second more.
+  /// Returns the next answer, each question once; waits up to `wait`. If the log lacks an offset, querying
+  /// its ends may take half a second more.
   std::optional<Answer> poll(Duration wait);
   [[nodiscard]] bool done() const noexcept { return questions_.empty(); }
 
@@ -40,7 +40,7 @@ class LogProbe final : private Listener {
   explicit LogProbe(std::vector<Question> questions) : questions_(std::move(questions)) {}
   void client_error(int, std::string_view) noexcept override {}
   std::optional<Finding> judge(const Question& question, const rd_kafka_message_s& message) const;
-  std::vector<Question> questions_;  ///< without an answer
+  std::vector<Question> questions_;  ///< unanswered
   std::unique_ptr<Client> client_;
 };
 

@@ -25,9 +25,9 @@ Result<Metadata> ask(rd_kafka_s* client, bool all, Duration timeout) {
   return Metadata(answer);
 }
 
-/// A broker has answered. A client asks for its cluster when it connects, and connects at once for the sake
-/// of a question, even of one without time. In short waits, for librdkafka's own wakes up by news of topics
-/// alone.
+/// Whether a broker has answered. A client queries its cluster when it connects, and any request makes it
+/// connect at once, even one with timeout 0. Waits in short intervals, because librdkafka's own wait wakes up
+/// only on topic changes.
 bool knows_cluster(rd_kafka_s* client, const Clock& clock, TimePoint end) {
   constexpr int look_every_ms = 20;
   char* id = rd_kafka_clusterid(client, 0);
@@ -38,7 +38,7 @@ bool knows_cluster(rd_kafka_s* client, const Clock& clock, TimePoint end) {
   return true;
 }
 
-/// Brokers make a topic that they are asked about, if they are set to and the client lets them. A producer
+/// Brokers that are configured so create any topic that is requested, if the client permits it. A producer
 /// always does.
 bool makes_topics(rd_kafka_s* client) {
   if (rd_kafka_type(client) != RD_KAFKA_CONSUMER) return true;
@@ -65,7 +65,7 @@ Result<Metadata> ask_about_topics(rd_kafka_s* client, std::span<const std::strin
   const auto left = [&] { return std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1)); };
   if (makes_topics(client) || !knows_cluster(client, clock, end) || is_embedded(client))
     return ask_about_all_topics(client, left());
-  // librdkafka asks about all topics that the client has objects of, and about all there are if it has none.
+  // librdkafka requests the topics that the client has objects for, or all topics if it has none.
   std::vector<Topic> ours;
   for (const std::string& topic : topics)
     ours.emplace_back(rd_kafka_topic_new(client, topic.c_str(), nullptr));

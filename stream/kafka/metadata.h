@@ -6,7 +6,7 @@
 #include "core/result.h"
 #include "core/time.h"
 
-struct rd_kafka_metadata;  // a function has the same name
+struct rd_kafka_metadata;  // disambiguates from the function of the same name
 struct rd_kafka_s;
 
 namespace rivulet::stream::kafka {
@@ -14,17 +14,17 @@ namespace rivulet::stream::kafka {
 struct DestroyMetadata {
   void operator()(const struct rd_kafka_metadata* metadata) const noexcept;
 };
-/// Topics, with their partitions and leaders, and all brokers, at the addresses that the cluster advertises.
+/// Topics with their partitions and leaders, and all brokers with their advertised addresses.
 using Metadata = std::unique_ptr<const struct rd_kafka_metadata, DestroyMetadata>;
 
-/// Both block up to `timeout`. Errors: unavailable (no answer).
+/// Both functions block up to `timeout`. Errors: unavailable (no answer).
 
-/// All topics that the user may see. Cost: some 50 bytes for each partition of the cluster.
+/// All topics visible to the user. Cost: about 50 bytes per partition of the cluster.
 Result<Metadata> ask_about_all_topics(rd_kafka_s* client, Duration timeout);
 
-/// These topics, of which there is at least one; maybe others, too. One that is not there, or that the user
-/// may not see, has no partitions or is missing. Asks by name if that is sure to make none; of the embedded
-/// broker, and by a client that makes topics, about all.
+/// At least the given topics, possibly others too; `topics` must not be empty. A topic that does not exist,
+/// or is not visible to the user, has no partitions or is missing. Requests them by name if that certainly
+/// creates none. Requests all topics from the embedded broker, and for clients that create topics.
 Result<Metadata> ask_about_topics(rd_kafka_s* client, std::span<const std::string> topics, Duration timeout);
 
 }  // namespace rivulet::stream::kafka

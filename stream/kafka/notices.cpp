@@ -35,7 +35,7 @@ Notices::Notices(std::string brokers, MetricsSink& metrics)
       meters_(metrics) {}
 
 void Notices::client_error(int code, std::string_view words) noexcept {
-  // "1/1 brokers are down" explains less than the refused connection before it.
+  // "1/1 brokers are down" explains less than the preceding "connection refused".
   const bool all_down = code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
   if (!all_down) {
     last_words_ = words;
@@ -64,7 +64,7 @@ void Notices::statistics(std::string_view json) noexcept {
   const auto up = meters_.show(json);
   if (!up) return;
   if (*up > 0) answered();
-  // The client reports only once that the last one went, and an answer of before may be read after that.
+  // The client reports the loss of the last broker once, and an earlier answer may be processed after it.
   if (*up == 0 && unreachable_.empty()) miss_brokers();
 }
 

@@ -14,40 +14,39 @@
 
 namespace rivulet::stream::kafka {
 
-/// Errors of a client that keeps trying: every error counted by kind, and one sentence
-/// now and then for the log. librdkafka repeats the same error several times a second while a broker is
-/// away.
+/// Errors of a client that keeps retrying. Counts every error by kind, and produces one message at intervals
+/// for the log: librdkafka repeats the same error several times a second while a broker is unreachable.
 class Notices final : public Listener {
  public:
   Notices(std::string brokers, MetricsSink& metrics);
   void client_error(int code, std::string_view words) noexcept override;
   void committed(int code) noexcept override;
   void statistics(std::string_view json) noexcept override;
-  /// A broker was there just now.
+  /// A broker has just answered.
   void answered() noexcept { unreachable_.clear(); }
-  /// The broker at this address was.
+  /// The broker at this address has just answered.
   void answered(const std::string& address) { words_.forget(address); }
 
-  /// A source_lost to hand out now: at once after a quiet time, then at most every 5 s.
+  /// A source_lost error to return now: immediately after a quiet period, then at most every 5 s.
   std::optional<Error> take(TimePoint now) noexcept;
-  /// An error that came in place of a record.
+  /// Records an error that arrived in place of a record.
   void record_error(int code, std::string words) noexcept;
-  /// Worth a sentence, but no answer of a broker.
+  /// Adds a message that is not a broker's answer.
   void say(std::string words) noexcept { pending_ = std::move(words); }
-  /// The last words of the client; "no answer" if there were none.
+  /// librdkafka's last message; "no answer" if there was none.
   [[nodiscard]] const std::string& last_words() const noexcept { return last_words_; }
-  /// "no broker of kafka:9092 can be reached (...)", from when the last one is gone until one is there again;
-  /// empty: one is there, or was not missed yet.
+  /// "no broker of kafka:9092 can be reached (...)", from the loss of the last broker until one answers;
+  /// empty: one is connected, or its loss was not detected yet.
   [[nodiscard]] const std::string& unreachable() const noexcept { return unreachable_; }
-  /// The last words about the broker at this address; empty: none.
+  /// The last message about the broker at this address; empty: none.
   [[nodiscard]] std::string words_about(const std::string& address) const { return words_.about(address); }
   /// See StatisticsMeters.
   [[nodiscard]] std::optional<std::vector<Statistics::Silent>> take_silent() noexcept {
     return meters_.take_silent();
   }
-  /// Partitions that open transactions hold back, by the last statistics.
+  /// Partitions with records behind open transactions, as of the last statistics.
   [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return meters_.held(); }
-  /// An answer that more trying will not change: credentials, permissions, a broken client. Empty: none.
+  /// An error that retries cannot resolve: credentials, permissions, a broken client. Empty: none.
   [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
 
  private:

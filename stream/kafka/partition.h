@@ -13,19 +13,19 @@
 
 namespace rivulet::stream::kafka {
 
-/// One partition that a source reads, from when it is gained until it is given up, and all that the source
-/// knows of it: where it stands (read, stopped and why, or to be settled, which means that the broker must be
-/// asked whether it has the next offset, or where a new partition begins), whether its leader answers, what
-/// is remembered of its log, what is to be committed. Begins to be settled. Counts what was read and skipped.
-/// Owner: the ingest thread.
+/// One partition that a source reads, from its assignment until it is dropped, with all that the source knows
+/// about it: whether it is read, stopped (and why) or unsettled; whether its leader answers; the memory of
+/// its log; the offset to commit. A partition is unsettled while the broker must be queried for its next
+/// offset, or for where a new partition begins; initially it is. Counts records read and skipped. Owner: the
+/// ingest thread.
 class Partition {
  public:
-  /// `number`: no other partition of the source has or had it. `start`: where to begin; none: where the
-  /// configuration begins a new one.
+  /// `number`: unique among all partitions that the source has had. `start`: first offset; none: where the
+  /// configuration begins new partitions.
   Partition(std::size_t number, TopicPartition name, std::optional<std::int64_t> start, MetricsSink& metrics);
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
-  /// It is read no more: its gauges end.
+  /// The partition is no longer read: removes its gauges.
   void give_up();
 
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
@@ -35,55 +35,55 @@ class Partition {
     return name_.id.partition == partition && name_.topic == topic;
   }
 
-  // --- where it stands ---
+  // --- reading ---
   [[nodiscard]] bool is_read() const noexcept { return state_.stopped.empty() && !unsettled_; }
   [[nodiscard]] bool is_unsettled() const noexcept { return unsettled_; }
   /// Its first offset is known.
   [[nodiscard]] bool is_placed() const noexcept { return state_.next_offset >= 0; }
   void unsettle() noexcept { unsettled_ = true; }
   [[nodiscard]] const std::optional<std::int64_t>& start() const noexcept { return start_; }
-  /// The next record will be the one at `offset`. Gaps that nobody has taken are forgotten. A stopped one is
-  /// unsettled then, unless its log is another one. One that is not placed yet begins there.
+  /// Seeks to the record at `offset` and discards gaps that were not taken. A stopped partition becomes
+  /// unsettled, unless its log was replaced. One without a position begins there.
   void move_to(std::int64_t offset);
-  /// The broker has these offsets of it: it is read on, goes over a gap (`count_gaps`), or stops. Placed at
-  /// `begin` if it was not.
+  /// Applies the broker's offsets: the partition is read on, skips a gap (`count_gaps`), or stops. Sets the
+  /// position to `begin` if it has none.
   void settle(Watermarks marks, std::int64_t begin, bool count_gaps);
-  /// Its log is another one now: stopped for good.
+  /// The log was replaced: stops for good.
   void stop_other_log(Watermarks marks);
-  /// A record was handed out; it lives until take_newest().
+  /// A record was returned; it lives until take_newest().
   void passed(const rd_kafka_message_s& message);
-  /// The newest record handed out since the last call; null: none.
+  /// The newest record returned since the last call; null: none.
   const rd_kafka_message_s* take_newest() noexcept { return std::exchange(newest_, nullptr); }
   void set_paused(bool paused) noexcept { state_.paused = paused; }
-  /// From here on an open transaction holds records back; -1: nothing is held. One that this reader has
-  /// passed since is none.
+  /// Sets the offset from which an open transaction blocks reading; -1: none. Ignores an offset that this
+  /// reader has passed since.
   void set_held(std::int64_t from) noexcept;
-  /// Watermarks and lags as the client knows them from its fetches. True: the log has grown, so its broker is
-  /// there.
+  /// Updates watermarks and lags from the client's fetches. Returns true if the log has grown, which shows
+  /// that its broker answers.
   bool refresh(rd_kafka_s* client);
   void take_gaps(std::vector<Gap>& out);
 
-  // --- its leader ---
-  /// It exists, though it may not be settled.
+  // --- leader ---
+  /// The partition exists, although it may be unsettled.
   void see() noexcept { seen_ = true; }
-  /// An earlier run or answer shows that it was there, though this broker may not know it yet.
+  /// An earlier run or answer shows that it existed, although this broker may not list it yet.
   [[nodiscard]] bool was_there() const noexcept { return is_placed() || seen_ || start_.has_value(); }
-  /// Its leader does not answer: named as unreached once that has lasted for `grace`.
+  /// Its leader does not answer: reported as unreached after `grace`.
   void miss(std::string why, TimePoint now, Duration grace);
   void reached();
-  /// The reader has not heard of its leader for longer than it should take.
+  /// Marks a leader that the reader has not heard from for longer than expected.
   void doubt(bool doubted) noexcept { doubted_ = doubted; }
-  /// To be asked about: doubted, or unreached.
+  /// Must be queried: doubted, or unreached.
   [[nodiscard]] bool is_doubtful() const noexcept { return doubted_ || !state_.unreached.empty(); }
 
-  // --- its commits ---
+  // --- commits ---
   /// The last offset to commit; none yet.
   [[nodiscard]] const std::optional<std::int64_t>& to_commit() const noexcept { return to_commit_; }
   void commit(std::int64_t offset) noexcept { to_commit_ = offset; }
-  /// The broker has accepted that the next record for the group is the one at `offset`.
+  /// The broker has accepted `offset` as the group's next one.
   void committed(std::int64_t offset);
 
-  /// What tells its log from another one of the same name: SameLog's.
+  /// Distinguishes its log from another one of the same name; maintained by SameLog.
   LogMemory log;
 
  private:
@@ -93,7 +93,7 @@ class Partition {
     Gauge& lag;
     Gauge& stopped;
     Counter& gap_records;
-    Gauge* committed_lag = nullptr;  ///< from the first commit on
+    Gauge* committed_lag = nullptr;  ///< created by the first commit
   };
   void skip_to(std::int64_t offset);
   void stop(std::string why);
@@ -101,12 +101,12 @@ class Partition {
 
   const std::size_t number_;
   const TopicPartition name_;
-  const std::string label_;  ///< its number, for metrics
+  const std::string label_;  ///< partition number, for metrics
   MetricsSink& metrics_;
   Meters meters_;
   PartitionState state_;
   std::optional<std::int64_t> start_;
-  std::vector<Gap> gaps_;  ///< not taken yet; those that touch are one
+  std::vector<Gap> gaps_;  ///< not taken yet; contiguous ones are merged
   const rd_kafka_message_s* newest_ = nullptr;
   bool unsettled_ = true;
   bool seen_ = false;

@@ -9,8 +9,8 @@
 namespace rivulet::stream::kafka {
 namespace {
 
-/// A leader answers a fetch after fetch.wait.max.ms at the latest. What its answer takes on the way, and what
-/// waits before it, is a guess: being asked once too often costs one small question.
+/// A leader answers a fetch within fetch.wait.max.ms. The time for transmission and queueing is a guess: an
+/// unnecessary query costs little.
 Duration silence_of(const Properties& properties) {
   std::int64_t wait_ms = 500;
   const std::string text = property(properties, "fetch.wait.max.ms");
@@ -49,7 +49,7 @@ Status Partitions::check(const Assignment& assignment) const {
   for (const auto& [id, cursor] : assignment.cursors) {
     if (id.topic >= config_.topics.size())
       return Error{ErrorCode::unavailable,
-                   fmt::format("partition {}:{} is of no topic of this source", id.topic, id.partition)};
+                   fmt::format("partition {}:{} belongs to no topic of this source", id.topic, id.partition)};
     if (cursor && cursor->offset < 0)
       return Error{
           ErrorCode::unavailable,

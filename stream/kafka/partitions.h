@@ -19,10 +19,10 @@ class Partitions {
   /// `config` must outlive this.
   Partitions(const KafkaSourceConfig& config, MetricsSink& metrics);
 
-  /// Ordered; addresses last as long as the partition is held.
+  /// Ordered; addresses are stable until the partition is dropped.
   [[nodiscard]] std::map<PartitionId, Partition>& all() noexcept { return all_; }
   [[nodiscard]] const std::map<PartitionId, Partition>& all() const noexcept { return all_; }
-  /// Null: it is none of them.
+  /// Null if the source does not read it.
   [[nodiscard]] Partition* find(const PartitionId& id) noexcept;
   [[nodiscard]] Partition* find(const rd_kafka_message_s& message) noexcept;
   /// By Partition::number().
@@ -30,15 +30,15 @@ class Partitions {
 
   /// Errors: unavailable (a topic that the job does not have, a negative offset).
   [[nodiscard]] Status check(const Assignment& assignment) const;
-  /// Those that are not named are given up.
+  /// Drops the partitions that `assignment` does not contain.
   void keep_only(const Assignment& assignment);
-  /// The partition of this id, which is made if it is not there, to begin at `start`.
+  /// Returns the partition with this id; adds it, to begin at `start`, if there is none.
   Partition& gain(const PartitionId& id, std::optional<std::int64_t> start);
 
-  /// Those whose leader the reader has not heard of for longer than it should take, by statistics that may be
-  /// some seconds old: somebody should ask.
+  /// Marks partitions whose leader has been silent for longer than expected and must be queried. The
+  /// statistics may be some seconds old.
   void doubt(std::span<const Statistics::Silent> silent);
-  /// What open transactions hold back, by statistics that may be some seconds old.
+  /// Updates which records open transactions hold back. The statistics may be some seconds old.
   void hold(std::span<const Statistics::Held> held);
   /// See Partition.
   void set_paused(bool paused);
@@ -46,7 +46,7 @@ class Partitions {
   bool refresh(rd_kafka_s* client);
   std::vector<Gap> take_gaps();
 
-  /// Copies where each stands, for states().
+  /// Copies the partitions' states for states().
   void show();
   [[nodiscard]] std::span<const PartitionState> states() const noexcept { return states_; }
 
@@ -54,11 +54,11 @@ class Partitions {
   void count_assigned();
 
   const KafkaSourceConfig& config_;
-  const Duration silence_most_;  ///< of a leader that is asked for records
+  const Duration silence_most_;  ///< of a leader with a pending fetch
   MetricsSink& metrics_;
   Gauge& paused_gauge_;
   std::map<PartitionId, Partition> all_;
-  std::size_t gained_ = 0;  ///< ever
+  std::size_t gained_ = 0;  ///< count of all partitions ever added
   std::vector<PartitionState> states_;
 };
 

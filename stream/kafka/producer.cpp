@@ -11,7 +11,7 @@ Result<std::unique_ptr<Producer>> Producer::open(const Properties& properties, c
   const std::string linger_ms = std::to_string(to_ms(linger));
   const std::string give_up_ms = std::to_string(to_ms(give_up_after));
   std::vector<Default> defaults{{"linger.ms", linger_ms}, {"message.timeout.ms", give_up_ms}};
-  // Idempotence excludes settings that a user may have reasons for; then theirs count.
+  // Idempotence excludes settings that a user may need; the user's settings take precedence.
   const auto free = [&](std::string_view name) { return property(properties, name).empty(); };
   if (free("acks") && free("request.required.acks") && free("max.in.flight") && free("retries") &&
       free("max.in.flight.requests.per.connection") && free("enable.idempotence"))
@@ -32,7 +32,7 @@ void Producer::look_up(Duration timeout) {
 
 Result<bool> Producer::send(std::int32_t partition, std::span<const std::byte> value,
                             std::int64_t timestamp_ms) {
-  void* bytes = const_cast<std::byte*>(value.data());  // NOLINT: copied, not changed
+  void* bytes = const_cast<std::byte*>(value.data());  // copied, not modified
   const auto code =
       rd_kafka_producev(client_->handle(), RD_KAFKA_V_TOPIC(topic_.c_str()), RD_KAFKA_V_PARTITION(partition),
                         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_VALUE(bytes, value.size()),

@@ -10,9 +10,9 @@
 
 namespace rivulet::stream::kafka {
 
-/// Writes records to given partitions of one topic. Order per partition is kept and nothing is written twice
-/// (idempotent producer, all replicas), unless the user's properties differ.
-/// send() may be called from any thread, the rest from one.
+/// Writes records to given partitions of one topic. Keeps the order per partition and writes nothing twice
+/// (idempotent producer, all replicas), unless the user's properties differ. send() may be called from any
+/// thread, the rest from one.
 class Producer final : private Listener {
  public:
   /// Errors: invalid_config.
@@ -21,15 +21,14 @@ class Producer final : private Listener {
                                                 Duration give_up_after);
   ~Producer() override;
 
-  /// Learns where the topic lives. Without it librdkafka looks for a new topic once a second, and the first
-  /// record waits for that. Blocks up to `timeout`; without an answer sending works all the same, later.
+  /// Fetches the topic's metadata. Without it librdkafka looks for a new topic once per second, and the first
+  /// record waits for that. Blocks up to `timeout`; without an answer, the first send is only slower.
   void look_up(Duration timeout);
-  /// Copies the value. timestamp_ms 0: now. False: the client's queue is full, serve and try again.
-  /// Errors: unavailable (a record larger than allowed, a partition that does not exist, a client that gave
-  /// up).
+  /// Copies the value. timestamp_ms 0: now. Returns false if the client's queue is full: call serve() and
+  /// retry. Errors: unavailable (record too large, unknown partition, failed client).
   Result<bool> send(std::int32_t partition, std::span<const std::byte> value, std::int64_t timestamp_ms);
-  /// Takes in what became of earlier records, waiting up to `max_wait` for news.
-  /// Errors: io (records that could not be written: names partition and reason; reported once).
+  /// Processes delivery reports, waiting up to `max_wait` for one. Errors: io (records that could not be
+  /// written: names partition and reason; reported once).
   Status serve(Duration max_wait);
   /// Waits until everything is written. Errors: io (not within `deadline`, or that of serve()).
   Status flush(Duration deadline);

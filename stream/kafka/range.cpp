@@ -20,15 +20,15 @@ Place place_of(std::int64_t offset, Watermarks marks) noexcept {
 
 std::string why_cut(const TopicPartition& partition, std::int64_t offset, Watermarks marks) {
   return fmt::format(
-      "{}: offset {} is not there, {}: {} offsets were deleted before they were read (retention). "
-      "The partition is stopped; source.on_gap = \"count\" counts the gap and goes on behind it",
+      "{}: offset {} does not exist, {}: {} offsets were deleted before they were read (retention). "
+      "The partition is stopped; source.on_gap = \"count\" counts the gap and continues after it",
       name_of(partition), offset, what_broker_has(marks), marks.low - offset);
 }
 
 std::string why_beyond(const TopicPartition& partition, std::int64_t offset, Watermarks marks) {
   return fmt::format(
-      "{}: offset {} is not there, {}: the log has lost its end, or the topic was deleted and made "
-      "anew. The partition is stopped",
+      "{}: offset {} does not exist, {}: the log has lost its end, or the topic was deleted and "
+      "recreated. The partition is stopped",
       name_of(partition), offset, what_broker_has(marks));
 }
 
@@ -39,8 +39,8 @@ std::string why_other_log(const TopicPartition& partition, std::int64_t offset, 
           ? fmt::format(" Offsets {} up to {} may have been read from the new one.", anchor + 1, offset)
           : std::string();
   return fmt::format(
-      "{}: this is another log than the one read so far, the record at offset {} is not the one that "
-      "was there: the topic was deleted and made anew, or the log has lost its end. The partition is "
+      "{}: this is not the log that was read so far, the record at offset {} has "
+      "changed: the topic was deleted and recreated, or the log has lost its end. The partition is "
       "stopped at offset {}, {}.{}",
       name_of(partition), anchor, offset, what_broker_has(marks), passed);
 }

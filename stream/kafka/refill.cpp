@@ -8,12 +8,12 @@ namespace rivulet::stream::kafka {
 namespace {
 
 constexpr int version_with_setting = 0x020200ff;
-/// A queue of fewer records than this is that of a reader who keeps up, or of records so large that the round
-/// trip is nothing beside them.
+/// A shorter queue belongs to a reader that keeps up, or has records so large that the round trip is
+/// negligible.
 constexpr std::size_t worth_asking = 16;
-/// The question has been sent by then, and that is enough.
+/// Enough for the request to be sent; its answer is not needed.
 constexpr Duration patience = std::chrono::milliseconds(20);
-/// An answer may come before there was room.
+/// Repeats the request after this time: the answer may have come before the queue had space.
 constexpr Duration starving_longest = std::chrono::milliseconds(100);
 constexpr Default setting[] = {{"fetch.queue.backoff.ms", "5"}};
 
@@ -42,12 +42,12 @@ void Refill::look(const Partitions& partitions, TimePoint now) {
   ask_leaders(partitions);
 }
 
-/// Only where more is known to be: a reader at the end of its streams has nothing to hurry.
+/// Skips partitions without further records: a reader at the end of its streams need not hurry.
 void Refill::ask_leaders(const Partitions& partitions) {
   for (const auto& [id, partition] : partitions.all()) {
     const PartitionState& state = partition.state();
     if (!partition.is_read() || state.next_offset >= state.high_watermark) continue;
-    if (partition.is_doubtful()) continue;  // asked elsewhere, by somebody who may wait
+    if (partition.is_doubtful()) continue;  // queried elsewhere, by a thread that may wait
     (void)ask_leader(client_, partition.name().topic, id.partition, patience);
   }
 }

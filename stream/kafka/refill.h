@@ -9,17 +9,16 @@ struct rd_kafka_queue_s;
 
 namespace rivulet::stream::kafka {
 
-/// librdkafka before 2.2 looks once a second whether a queue that was full has room again, and fetches
-/// nothing meanwhile: what a device trains per second is then no more than queue and row buffer hold. A
-/// question to the brokers makes it look at once, so one is asked whenever the queue has fallen to half of
-/// what it was. Newer versions have a setting for it. Cost: a round trip to each leader per half a queue.
-/// Owner: the ingest thread.
+/// Speeds up refetching in librdkafka before 2.2: it checks only once per second whether a full queue has
+/// space again. A device could then train at most one queue and one row buffer per second. Any request to a
+/// broker triggers the check, so one is sent whenever the queue has fallen to half. Newer versions have a
+/// setting for it. Cost: a round trip to each leader per half a queue. Owner: the ingest thread.
 class Refill {
  public:
   explicit Refill(rd_kafka_s* client);
-  /// The setting that newer versions have; {} where it is not known.
+  /// The setting of newer versions; empty where it does not exist.
   static std::span<const Default> defaults() noexcept;
-  /// After records were taken. May block for the round trips, 20 ms each at most.
+  /// Call after records were taken. May block for the round trips, at most 20 ms each.
   void look(const Partitions& partitions, TimePoint now);
 
  private:
@@ -30,7 +29,7 @@ class Refill {
 
   rd_kafka_s* client_;
   std::unique_ptr<rd_kafka_queue_s, Destroy> queue_;
-  std::size_t most_ = 0;  ///< that waited since the brokers were asked
+  std::size_t most_ = 0;  ///< maximum queue length since the last request
   TimePoint asked_{};
 };
 

@@ -14,7 +14,7 @@
 namespace rivulet::stream {
 namespace {
 
-/// What came back first, and what the client said meanwhile.
+/// The first result, and the client's last error.
 struct Verdict final : kafka::Listener {
   void client_error(int code, std::string_view words) noexcept override {
     if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) last_words = words.substr(0, 300);
@@ -33,8 +33,8 @@ Error unanswered(const std::string& what, const std::string& why, const Verdict&
   return {ErrorCode::timed_out, what + ": " + why + words};
 }
 
-/// The answer to the commit that a consumer was asked for. Who may not know the group's coordinator gets
-/// that as a record, and the commit waits on.
+/// Waits for the answer to a commit. If the user may not see the group's coordinator, that error arrives as a
+/// record, and the commit stays pending.
 int answer_to_commit(rd_kafka_s* consumer, Verdict& verdict, Duration deadline) {
   const RealClock clock;
   const TimePoint end = clock.now() + deadline;
@@ -86,25 +86,25 @@ Status try_writing(const Properties& properties, const std::string& topic, Durat
   const std::string give_up_ms = std::to_string(kafka::to_ms(deadline));
   const std::vector<kafka::Default> defaults{
       {"acks", "2"}, {"enable.idempotence", "false"}, {"message.timeout.ms", give_up_ms}};
-  // With the user's own number of acknowledgements the record would be written.
+  // With a valid number of acknowledgements, as a user may set, the record would be written.
   const Properties ours = without(properties, {"acks", "request.required.acks", "enable.idempotence",
                                                "transactional.id", "message.timeout.ms"});
   Verdict verdict;
   auto client = kafka::Client::open(kafka::ClientKind::producer, ours, defaults, verdict);
   if (!client) return client.error();
   rd_kafka_s* handle = client.value()->handle();
-  const std::string what = "writing into topic " + topic;
+  const std::string what = "writing to topic " + topic;
   if (const auto seen = kafka::partitions_of(handle, topic, deadline); !seen)
     return unanswered(what, seen.error().message, verdict);
   if (kafka::is_embedded(handle)) return ok();
   const auto code = rd_kafka_producev(handle, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(0),
                                       RD_KAFKA_V_VALUE(nullptr, 0), RD_KAFKA_V_END);
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return unanswered(what, kafka::words_of(code), verdict);
-  rd_kafka_flush(handle, kafka::to_ms(deadline) + 1000);  // calls back
+  rd_kafka_flush(handle, kafka::to_ms(deadline) + 1000);  // invokes the callbacks
   const int answer = verdict.answer.value_or(RD_KAFKA_RESP_ERR__TIMED_OUT);
   if (answer == RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS || answer == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
   if (answer == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
-    return Error{ErrorCode::unavailable, "this user has no right to WRITE into the topic " + topic};
+    return Error{ErrorCode::unavailable, "this user has no right to WRITE to the topic " + topic};
   return unanswered(what, kafka::words_of(answer), verdict);
 }
 

@@ -20,7 +20,7 @@ void SameLog::recall(Partition& partition) {
   partition.log.doubted = true;
 }
 
-/// A third longer than the time between looks, so that a stream that flows never waits for one.
+/// A third longer than the interval between checks, so that a steady stream never waits for one.
 bool SameLog::is_fresh(const LogMemory& memory, TimePoint now) const {
   return !memory.doubted && now < memory.looked + setup_.every + setup_.every / 3;
 }
@@ -72,15 +72,15 @@ void SameLog::begin_look(TimePoint now) {
   if (questions.empty()) return;
   next_look_ = now + look_pause;
   auto probe = LogProbe::ask(setup_.properties, setup_.group_id, std::move(questions));
-  if (!probe) return;  // the reader's own client has reported why
+  if (!probe) return;  // the reader's own client has reported the error
   probe_ = std::move(probe).value();
   probe_ends_ = now + look_lasts;
 }
 
-/// What was handed out before a look that finds the old record came out of the same log.
+/// If the check finds the old record, the records returned before it came from the same log.
 Partition* SameLog::take_answer(const LogProbe::Answer& answer, TimePoint now) {
   Partition* partition = partitions_.find_number(answer.slot);
-  if (partition == nullptr) return nullptr;  // given up since it was asked about
+  if (partition == nullptr) return nullptr;  // dropped since the query
   LogMemory& memory = partition->log;
   memory.held_since.reset();
   memory.looked = now;

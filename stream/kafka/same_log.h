@@ -11,13 +11,13 @@
 
 namespace rivulet::stream::kafka {
 
-/// Is the log of a partition still the one that was read before? Offsets do not show it: a topic that was
-/// deleted and made anew gives other records under the same numbers, without a word from the broker or the
-/// client (librdkafka 2.0 knows neither topic ids nor leader epochs). So a record of each partition is
-/// remembered, in memory and in a file, and looked up again every now and then. A partition is trusted for a
-/// while after each look; when that is over, its next record waits for the next look. One to which nothing
-/// comes is looked at, too, half as often: what it waits for may come to a log that is not its own. Owner:
-/// the ingest thread. Cost: see LogProbe, once in `every` while records come.
+/// Detects that the log of a partition was replaced. Offsets do not reveal it: a topic that was deleted and
+/// recreated has other records at the same offsets, without any error from broker or client (librdkafka 2.0
+/// supports neither topic ids nor leader epochs). So one record per partition is remembered, in memory and in
+/// a file, and looked up again at intervals. Each check makes a partition trusted for a while; after that,
+/// its next record waits for the next check. Idle partitions are checked half as often: records that they
+/// wait for may go to a different log. Owner: the ingest thread. Cost: see LogProbe, once per `every` while
+/// records arrive.
 class SameLog {
  public:
   struct Setup {
@@ -30,23 +30,22 @@ class SameLog {
   /// `partitions` must outlive this.
   SameLog(Setup setup, const Clock& clock, Partitions& partitions);
 
-  void disable() noexcept { enabled_ = false; }  ///< of brokers that keep nothing anyway
-  /// The partition is read on from where an earlier process stood: what that one remembered counts.
+  void disable() noexcept { enabled_ = false; }  ///< for brokers that keep nothing anyway
+  /// The partition resumes from an earlier process: restores the anchor that it saved.
   void recall(Partition& partition);
-  /// Something odd happened there: look before the next record.
+  /// Requires a check before the next record, after an anomaly.
   static void doubt(Partition& partition) { partition.log.doubted = true; }
-  /// May a record of this partition be handed out now? Otherwise a look is under way: ask again. A look
-  /// without an answer holds nobody for longer than `hold_at_most`.
+  /// Whether a record of this partition may be returned now. If not, a check is in progress: call again. An
+  /// unanswered check delays records for at most `hold_at_most`.
   bool trusts(Partition& partition);
-  /// The newest record handed out.
+  /// Records the newest record returned.
   void passed(Partition& partition, const rd_kafka_message_s& message);
-  /// Moves a look on; waits up to `wait` for it where a record waits. A partition whose log is another one,
-  /// each once;
-  /// null: none.
+  /// Advances a check; waits up to `wait` if a record waits for it. Returns a partition whose log was
+  /// replaced, each once; null: none.
   Partition* serve(Duration wait);
-  /// A record waits for an answer.
+  /// Whether a record waits for a check.
   [[nodiscard]] bool holds() const noexcept { return holds_; }
-  /// Why the file could not be written, once.
+  /// Returns an error of writing the file, once.
   std::optional<Error> take_complaint();
 
  private:

@@ -12,9 +12,9 @@ constexpr Duration patience_most = std::chrono::seconds(2);
 constexpr Duration patience_least = std::chrono::milliseconds(250);
 constexpr Duration pause_at_start = std::chrono::milliseconds(100);
 constexpr Duration pause = std::chrono::seconds(1);
-/// A topic that was made just now, or whose broker was replaced, has no leader for a moment.
+/// A topic that was just created, or whose broker was replaced, briefly has no leader.
 constexpr Duration a_moment = std::chrono::seconds(2);
-/// A client of its own connects first.
+/// Longer, because the separate client must connect first.
 constexpr Duration patience_with_doubts = std::chrono::seconds(3);
 constexpr Duration pause_of_doubts = std::chrono::seconds(2);
 constexpr Default own_defaults[] = {{"isolation.level", "read_committed"}};
@@ -32,7 +32,7 @@ Result<bool> Settling::serve(rd_kafka_s* client, TimePoint now) {
   const bool was_doubting = doubts_.busy();
   for (const Finding& finding : doubts_.take()) {
     Partition* partition = partitions_.find_number(finding.slot);
-    if (partition == nullptr) continue;  // given up since it was asked about
+    if (partition == nullptr) continue;  // dropped since the query
     if (finding.kind == Finding::Kind::marks)
       partition->reached();
     else
@@ -75,7 +75,7 @@ void Settling::ask_about_doubts(TimePoint now) {
 
 Status Settling::take(const Finding& finding, TimePoint now, bool& changed) {
   Partition* partition = partitions_.find_number(finding.slot);
-  if (partition == nullptr) return ok();  // given up since it was asked about
+  if (partition == nullptr) return ok();  // dropped since the query
   if (finding.kind != Finding::Kind::marks) {
     const std::string words = why(*partition, finding);
     partition->miss(words, now, a_moment);
@@ -89,7 +89,7 @@ Status Settling::take(const Finding& finding, TimePoint now, bool& changed) {
   return ok();
 }
 
-/// A device that has something to read stays: what is silent now may come back.
+/// A device that has something to read continues: a silent leader may return.
 Status Settling::judge_start(Partition& partition, const Finding& finding, const std::string& why,
                              TimePoint now) {
   using Kind = Finding::Kind;

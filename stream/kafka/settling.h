@@ -9,26 +9,25 @@
 
 namespace rivulet::stream::kafka {
 
-/// Finds out what a source has to know of its partitions before it reads them: do they exist, at which
-/// absolute offset does each begin (a logical start would cost half a second of librdkafka's own waiting),
-/// and does the broker have the next offset. Each is settled by itself, as soon as its leader answers, and
-/// asked about again and again until then. One whose leader falls silent while it is read is asked about
-/// through a client of its own, which waits behind nothing that the reader has under way. Owner: the ingest
-/// thread, which never waits here but in wait().
+/// Determines what a source needs before it reads a partition: whether it exists, at which absolute offset it
+/// begins (a logical start costs half a second of waiting inside librdkafka), and whether the broker has the
+/// next offset. Each partition is settled separately, as soon as its leader answers, and queried repeatedly
+/// until then. If a leader falls silent during reading, a separate client queries it, so that the query is
+/// not queued behind the reader's requests. Owner: the ingest thread, which blocks only in wait().
 class Settling {
  public:
   Settling(const KafkaSourceConfig& config, Partitions& partitions, Notices& notices);
 
-  /// Asks and places. True: what is to be read has changed.
-  /// Errors: unavailable (at the start: a partition that does not exist; after open_deadline a topic that
-  /// does not, or that no partition could be settled: why).
-  /// `client` must live until the survey through it is over, or this object is gone.
+  /// Sends queries and applies answers. Returns true if the set of readable partitions has changed. Errors:
+  /// unavailable (at the start: a partition that does not exist; after open_deadline: a missing topic, or the
+  /// reason why no partition could be settled). `client` must outlive the survey that uses it, or this
+  /// object.
   Result<bool> serve(rd_kafka_s* client, TimePoint now);
-  /// A survey through the client of the last serve() is under way.
+  /// Whether a survey is using the client of the last serve().
   [[nodiscard]] bool uses_client() const noexcept { return survey_.busy(); }
-  /// Until an answer has come, or no survey is under way; `longest` at most.
+  /// Waits until an answer has arrived or no survey is in progress, at most `longest`.
   void wait(Duration longest) { survey_.wait(longest); }
-  /// Some partition was settled once.
+  /// Whether any partition was ever settled.
   [[nodiscard]] bool any_settled() const noexcept { return any_settled_; }
 
  private:
@@ -43,13 +42,13 @@ class Settling {
   Partitions& partitions_;
   Notices& notices_;
   const std::string brokers_;
-  std::optional<TimePoint> deadline_;  ///< of the first answer, from the first question on
+  std::optional<TimePoint> deadline_;  ///< for the first answer; set by the first query
   bool any_settled_ = false;
   TimePoint next_ask_{};
   TimePoint next_doubt_{};
   NobodyListens nobody_listens_;
-  Surveyor survey_;  ///< of what is not settled, through the reader's client
-  Surveyor doubts_;  ///< of what falls silent
+  Surveyor survey_;  ///< unsettled partitions, through the reader's client
+  Surveyor doubts_;  ///< partitions with a silent leader
 };
 
 }  // namespace rivulet::stream::kafka

@@ -17,15 +17,15 @@ namespace {
 
 using namespace kafka;
 
-/// What a careful consumer sets. Offsets belong to the agreed state, so nothing is committed or reset by
-/// itself.
+/// Conservative consumer defaults. Offsets belong to the agreed state, so librdkafka must not commit or reset
+/// them.
 constexpr Default reader_defaults[] = {
     {"auto.offset.reset", "error"},          {"enable.auto.offset.store", "false"},
     {"enable.partition.eof", "false"},       {"check.crcs", "true"},
     {"socket.keepalive.enable", "true"},     {"isolation.level", "read_committed"},
     {"queued.max.messages.kbytes", "16384"}, {"statistics.interval.ms", "2000"}};
 
-/// A reader that commits nothing needs no group, but librdkafka's assign() wants one. It is never joined.
+/// A reader without commits needs no group, but librdkafka's assign() requires one. It is never joined.
 std::string group_of(const KafkaSourceConfig& config) {
   return config.group_id.empty() ? "rivulet.reader" : config.group_id;
 }
@@ -68,17 +68,17 @@ class KafkaSource final : public RecordSource {
   // ingest thread
   Notices notices_;
   std::unique_ptr<Client> client_;
-  std::optional<Refill> refill_;  ///< of the client
+  std::optional<Refill> refill_;  ///< for client_
   Committer committer_;
   Partitions partitions_;
   Settling settling_;
   SameLog same_log_;
   bool opened_ = false;        ///< something was read once
-  bool start_due_ = true;      ///< other partitions can be read than librdkafka reads
-  std::vector<Message> held_;  ///< what records_ points into
+  bool start_due_ = true;      ///< the set of readable partitions differs from librdkafka's assignment
+  std::vector<Message> held_;  ///< owns the bytes of records_
   std::vector<Record> records_;
-  Message carried_;                      ///< came while held back; first of the next poll
-  std::optional<TimePoint> held_since_;  ///< no room since
+  Message carried_;                      ///< received while paused; first record of the next poll
+  std::optional<TimePoint> held_since_;  ///< time since when there is no space
   bool client_paused_ = false;
   TimePoint next_refresh_{};
 };
@@ -149,7 +149,7 @@ void KafkaSource::hold() {
   partitions_.show();
 }
 
-/// What has been settled is read, whatever the others wait for.
+/// Reads settled partitions without waiting for the others.
 Status KafkaSource::settle(TimePoint now) {
   if (const auto silent = notices_.take_silent()) partitions_.doubt(*silent);
   const auto changed = settling_.serve(client_->handle(), now);
@@ -163,15 +163,15 @@ Status KafkaSource::settle(TimePoint now) {
   }
   opened_ = true;
   const auto started = start_reading();
-  start_due_ = !started;  // else with the next poll
+  start_due_ = !started;  // on failure, retried by the next poll
   if (!started) notices_.say(started.error().message);
   return ok();
 }
 
-/// (Re)starts every partition that is not stopped at its next offset. What librdkafka has queued of older
-/// assignments is dropped by it.
+/// (Re)starts every partition that is not stopped, at its next offset. librdkafka discards what it has queued
+/// for earlier assignments.
 Status KafkaSource::start_reading() {
-  resume_client();  // a pause outlives the assignment it was made in
+  resume_client();  // a pause outlives the assignment in which it was made
   PartitionList list;
   for (const auto& [id, partition] : partitions_.all())
     if (partition.is_read()) list.add(partition.name().topic, id.partition, partition.state().next_offset);
@@ -182,8 +182,8 @@ Status KafkaSource::start_reading() {
   return ok();
 }
 
-/// A pause makes librdkafka throw away what it has fetched and fetch it again later, so a buffer that is full
-/// for a moment should not cost one. Meanwhile one record at most is taken, and kept.
+/// A pause makes librdkafka discard its fetched records and refetch them later, so a briefly full buffer
+/// should not cause one. Until then, at most one record is taken, and kept.
 void KafkaSource::hold_back(TimePoint now) {
   constexpr Duration a_moment = std::chrono::milliseconds(50);
   if (!held_since_) held_since_ = now;
@@ -215,7 +215,7 @@ void KafkaSource::resume_client() {
   client_paused_ = rd_kafka_resume_partitions(client_->handle(), list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/// One message at a time: librdkafka's batch call is not safe together with pause and seek before 2.13.
+/// One message at a time: before 2.13, librdkafka's batch call is unsafe in combination with pause and seek.
 void KafkaSource::fetch(std::size_t max_records, Duration max_wait) {
   if (held_since_) let_go();
   int wait_ms = to_ms(max_wait);
@@ -229,8 +229,7 @@ void KafkaSource::fetch(std::size_t max_records, Duration max_wait) {
       continue;
     }
     Partition* partition = partitions_.find(*message);
-    // A record below the position has been handed out already; after a reconnect a broker may send a batch
-    // again.
+    // A record below the position was returned already: a broker may resend a batch after a reconnect.
     if (partition == nullptr || message->offset < partition->state().next_offset) continue;
     if (!same_log_.trusts(*partition)) {
       carried_ = std::move(message);
@@ -260,7 +259,7 @@ void KafkaSource::note_error(const rd_kafka_message_t& message) {
   const bool out_of_range = message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET ||
                             message.err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE;
   if (out_of_range && partition != nullptr) {
-    partition->unsettle();  // librdkafka has stopped it by itself
+    partition->unsettle();  // librdkafka has stopped it already
     SameLog::doubt(*partition);
     return;
   }
@@ -304,10 +303,10 @@ Status KafkaSource::commit(std::span<const NextOffset> positions) {
   return committer_.commit(std::move(list));
 }
 
-/// librdkafka is told at once of those that are settled; the others follow as the broker answers.
+/// Assigns settled partitions in librdkafka at once; the others follow as the brokers answer.
 Status KafkaSource::assign(const Assignment& assignment) {
   if (auto fits = partitions_.check(assignment); !fits) return fits;
-  resume_client();  // while it still knows what it paused
+  resume_client();  // while librdkafka still has the paused partitions
   partitions_.keep_only(assignment);
   for (const auto& [id, cursor] : assignment.cursors) {
     Partition& partition = partitions_.gain(id, cursor ? std::optional(cursor->offset) : std::nullopt);

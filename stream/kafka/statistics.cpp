@@ -19,15 +19,15 @@ void raise(std::optional<double>& most, std::optional<double> value) {
   if (value) most = std::max(most.value_or(0), *value);
 }
 
-/// Takes what is used out of the text while it is read, for most of it is about other things: brokers / NAME
-/// / nodeid, state, source, waitresp_cnt, rxidle, rtt, throttle, and topics / NAME / partitions / NUMBER /
-/// leader, fetchq_cnt, fetchq_size, ls_offset, hi_offset.
+/// Extracts the used values while parsing, since most of the text is irrelevant: brokers / NAME / nodeid,
+/// state, source, waitresp_cnt, rxidle, rtt, throttle, and topics / NAME / partitions / NUMBER / leader,
+/// fetchq_cnt, fetchq_size, ls_offset, hi_offset.
 class Reader {
  public:
   Statistics all;
   bool is_object = false;
 
-  // What nlohmann calls, piece by piece.
+  // nlohmann's SAX callbacks.
   bool start_object(std::size_t) { return open(true); }
   bool start_array(std::size_t) { return open(false); }
   bool end_object() { return close(); }
@@ -45,7 +45,7 @@ class Reader {
     if (names_[2] == "source") broker_.twice = value == "logical";
     return true;
   }
-  /// What only the whole text shows: which leaders are silent.
+  /// Derives the silent leaders, which requires the whole text.
   Statistics finish() {
     for (auto& [broker, place] : led_)
       if (const auto idle = idle_.find(broker); idle != idle_.end())
@@ -61,11 +61,11 @@ class Reader {
   struct Broker {
     std::optional<double> node;
     bool up = false;
-    bool twice = false;  ///< "the coordinator" is one of the brokers once more
+    bool twice = false;  ///< an alias, such as "the coordinator", of another broker
     std::optional<double> round_trip_us;
     std::optional<double> round_trips;
     std::optional<double> throttle_ms;
-    std::optional<double> waiting;  ///< questions without an answer
+    std::optional<double> waiting;  ///< unanswered requests
     std::optional<double> idle_us;  ///< since its last answer
   };
 
@@ -101,7 +101,7 @@ class Reader {
     if (names_[2] == "rtt" && names_[3] == "cnt") broker_.round_trips = value;
     if (names_[2] == "throttle" && names_[3] == "avg") broker_.throttle_ms = value;
   }
-  /// All partitions that are read share the queue of the client, and each reports the length of all of it.
+  /// All partitions share the client's queue, and each reports its total length.
   void number_of_partition(double value) {
     if (names_[4] == "fetchq_cnt") raise(all.queue_records, value);
     if (names_[4] == "fetchq_size") raise(all.queue_bytes, value);
@@ -110,10 +110,10 @@ class Reader {
     if (names_[4] == "hi_offset") partition_.end = offset_of(value);
   }
   static std::optional<std::int64_t> offset_of(double value) {
-    constexpr double most = 9e15;  // every whole number below is a double
+    constexpr double most = 9e15;  // all integers below are exact as double
     return value <= most ? std::optional(static_cast<std::int64_t>(value)) : std::nullopt;
   }
-  /// The client numbers partitions that it does not know with -1.
+  /// The client gives unknown partitions the number -1.
   void take_partition() {
     std::int32_t number = -1;
     const std::string& name = names_[3];
@@ -124,7 +124,7 @@ class Reader {
     if (*partition_.stable < *partition_.end)
       all.held.push_back({names_[1], number, *partition_.stable, *partition_.end});
   }
-  /// Addresses whose broker is not known yet have no node id.
+  /// Addresses of brokers that are not identified yet have no node id.
   void take_broker() {
     if (!broker_.node || *broker_.node > std::numeric_limits<std::int32_t>::max() || broker_.twice) return;
     const auto node = static_cast<std::int64_t>(*broker_.node);
@@ -139,15 +139,15 @@ class Reader {
       all.answers.push_back({static_cast<std::int32_t>(*broker_.node), *broker_.round_trip_us / 1e6});
   }
 
-  std::size_t depth_ = 0;             ///< objects and arrays that are open
-  std::array<std::string, 5> names_;  ///< the member that each of them is in
+  std::size_t depth_ = 0;             ///< open objects and arrays
+  std::array<std::string, 5> names_;  ///< current member in each of them
   Broker broker_;
   struct Offsets {
     std::optional<std::int64_t> leader;
     std::optional<std::int64_t> stable;
     std::optional<std::int64_t> end;
   } partition_;
-  std::map<std::int64_t, double> idle_;  ///< seconds, of brokers that owe an answer
+  std::map<std::int64_t, double> idle_;  ///< seconds, for brokers that owe an answer
   std::vector<std::pair<std::int64_t, std::pair<std::string, std::int32_t>>> led_;  ///< leader: partition
 };
 

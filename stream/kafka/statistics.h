@@ -12,52 +12,52 @@
 
 namespace rivulet::stream::kafka {
 
-/// What is used of the statistics that librdkafka makes of a client every statistics.interval.ms. What they
-/// do not have is absent.
+/// The part of librdkafka's client statistics (every statistics.interval.ms) that is used. Missing values are
+/// absent.
 struct Statistics {
   struct Answers {
-    std::int32_t broker = 0;  ///< its node id
-    double mean_seconds = 0;  ///< from a request to its answer
+    std::int32_t broker = 0;  ///< node id
+    double mean_seconds = 0;  ///< mean time from a request to its answer
   };
-  /// A partition whose readers of committed records an open transaction holds back.
+  /// A partition in which an open transaction blocks readers of committed records.
   struct Held {
     std::string topic;
     std::int32_t partition = 0;
-    std::int64_t from = 0;  ///< its last stable offset
-    std::int64_t end = 0;   ///< of its log
+    std::int64_t from = 0;  ///< last stable offset
+    std::int64_t end = 0;   ///< end of the log
   };
-  /// A partition whose leader has a question of this client and does not answer it, or is not connected.
+  /// A partition whose leader owes this client an answer, or is not connected.
   struct Silent {
     std::string topic;
     std::int32_t partition = 0;
     double seconds = 0;  ///< since its last answer; infinite: not connected
   };
-  std::optional<int> brokers_up;  ///< those with a connection that stands
-  std::vector<Answers> answers;   ///< of brokers that answered within the interval, brokers_shown at most
-  std::optional<double> throttle_seconds;  ///< mean wait that the strictest broker asked for
-  std::optional<double> queue_records;     ///< fetched and not handed out yet
+  std::optional<int> brokers_up;  ///< brokers with an established connection
+  std::vector<Answers> answers;   ///< of brokers that answered within the interval, at most brokers_shown
+  std::optional<double> throttle_seconds;  ///< maximum over the brokers of the mean requested wait
+  std::optional<double> queue_records;     ///< fetched and not yet returned
   std::optional<double> queue_bytes;
   std::vector<Held> held;
   std::vector<Silent> silent;
 
   static constexpr std::size_t brokers_shown = 64;
-  /// Longer texts are not read: about a thousand partitions in the topics of a client.
+  /// Longer texts are ignored: about a thousand partitions in a client's topics.
   static constexpr std::size_t bytes_most = 2 << 20;
-  /// Nothing if it is not JSON, or too long.
+  /// nullopt if it is not JSON, or too long.
   static std::optional<Statistics> parse(std::string_view json);
 };
 
-/// Statistics as metrics. A series begins when something is known of it, and one of a broker ends with its
+/// Exports statistics as metrics. A series begins with its first value; that of a broker ends with its
 /// answers. Owner: the thread that serves the client.
 class StatisticsMeters {
  public:
   explicit StatisticsMeters(MetricsSink& metrics) : metrics_(metrics) {}
-  /// Cost: reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB. What cannot be
-  /// read changes nothing. How many brokers have a connection that stands, if that is known.
+  /// Exports one text and returns the number of connected brokers, if known. Ignores invalid text. Cost:
+  /// reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB.
   std::optional<int> show(std::string_view json) noexcept;
-  /// Of the last text that could be read.
+  /// Held partitions in the last valid text.
   [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return held_; }
-  /// The same, each text once.
+  /// Silent partitions in the last valid text; each text is returned once.
   [[nodiscard]] std::optional<std::vector<Statistics::Silent>> take_silent() noexcept {
     return std::exchange(silent_, std::nullopt);
   }
@@ -67,14 +67,14 @@ class StatisticsMeters {
   void show_answers(const std::vector<Statistics::Answers>& answers);
 
   MetricsSink& metrics_;
-  // nullptr: nothing is known yet. Who asks the sink for a series again and again may wait for a scrape.
+  // nullptr: no value yet. Handles are cached, because a lookup in the sink may wait for a scrape.
   Gauge* brokers_up_ = nullptr;
   Gauge* throttle_seconds_ = nullptr;
   Gauge* queue_records_ = nullptr;
   Gauge* queue_bytes_ = nullptr;
   std::vector<Statistics::Held> held_;
   std::optional<std::vector<Statistics::Silent>> silent_;
-  std::map<std::int32_t, Gauge*> round_trips_;  ///< by node id of the broker
+  std::map<std::int32_t, Gauge*> round_trips_;  ///< by broker node id
 };
 
 }  // namespace rivulet::stream::kafka

@@ -31,7 +31,7 @@ void Surveyor::begin(std::function<void()> work) {
       news_.notify_one();
     });
     busy_ = true;
-  } catch (const std::system_error&) {  // no thread to be had: the owner asks again later
+  } catch (const std::system_error&) {  // no thread available: the owner retries later
   }
 }
 

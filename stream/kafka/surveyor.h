@@ -11,13 +11,13 @@
 
 namespace rivulet::stream::kafka {
 
-/// Makes surveys on a thread of its own, one at a time: librdkafka has no way to ask for watermarks or
-/// metadata without waiting, and who reads records must not wait for a broker that is gone. The thread lives
-/// as long as the survey. Owner: one thread, which never waits here but in wait() and at the end: for the
-/// survey under way, one `patience` at most.
+/// Runs surveys on a separate thread, one at a time: librdkafka can query watermarks and metadata only by
+/// blocking, and the thread that reads records must not block on an unreachable broker. The thread lives as
+/// long as the survey. Owner: one thread, which blocks only in wait() and in the destructor: at most one
+/// `patience`, for a survey in progress.
 class Surveyor {
  public:
-  /// A client of the survey's own, made and ended on its thread. nullptr: there is none.
+  /// Opens a separate client for a survey, on the survey's thread. nullptr: failed.
   using OpenClient = std::function<std::unique_ptr<Client>()>;
 
   Surveyor() = default;
@@ -26,12 +26,12 @@ class Surveyor {
   Surveyor& operator=(const Surveyor&) = delete;
 
   [[nodiscard]] bool busy() const noexcept { return busy_; }
-  /// While not busy. `client` must live until the survey is over.
+  /// Requires !busy(). `client` must live until the survey is over.
   void start(rd_kafka_s* client, std::vector<Question> questions, Duration patience);
   void start(OpenClient open, std::vector<Question> questions, Duration patience);
-  /// What was found since the last call; of a survey that is over, also that it is.
+  /// Returns the findings since the last call; also detects the end of the survey.
   std::vector<Finding> take();
-  /// Until there is something to take, `longest` at most.
+  /// Waits until there is something to take, at most `longest`.
   void wait(Duration longest);
 
  private:

@@ -34,7 +34,7 @@ class KafkaTopicLookup final : public TopicLookup {
       : properties_(std::move(properties)), topics_(std::move(topics)) {}
   Result<std::vector<TopicFacts>> ask(Duration deadline) override {
     if (auto opened = open(); !opened) return opened.error();
-    rd_kafka_poll(client_->handle(), 0);  // what has gone wrong meanwhile would pile up
+    rd_kafka_poll(client_->handle(), 0);  // drains the client's error events
     const auto answer = ask_about_topics(client_->handle(), topics_, deadline);
     if (!answer) return unanswered(properties_, answer.error());
     std::vector<TopicFacts> facts(topics_.size());

@@ -29,8 +29,8 @@ Error unavailable(const std::string& topic, const char* why) {
   return {ErrorCode::unavailable, fmt::format("cannot create topic {}: {}", topic, why)};
 }
 
-/// What the client has reported last: which broker it could not reach, for the request goes to the
-/// controller, at the address that this one advertises.
+/// The client's last error. It names an unreachable broker: the request goes to the controller, at the
+/// address that the controller advertises.
 struct LastWords final : kafka::Listener {
   void client_error(int code, std::string_view text) noexcept override {
     if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) words = " (" + std::string(text.substr(0, 300)) + ")";
@@ -47,7 +47,7 @@ Status judge(const Event& event, const std::string& topic, const std::string& si
     return unavailable(topic, rd_kafka_event_error_string(event.get()));
   std::size_t count = 0;
   const auto* const* topics = rd_kafka_CreateTopics_result_topics(result, &count);
-  if (count != 1) return unavailable(topic, "the broker said nothing about it");
+  if (count != 1) return unavailable(topic, "the broker's answer does not include it");
   const auto code = rd_kafka_topic_result_error(topics[0]);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR || code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return ok();
   const char* why = rd_kafka_topic_result_error_string(topics[0]);
@@ -85,7 +85,7 @@ Status ask_for_topic(const Properties& properties, const std::string& topic, int
   const Event event(rd_kafka_queue_poll(queue.get(), ms + 200));
   rd_kafka_poll(client, 0);
   return judge(event, topic,
-               fmt::format("{} did not answer that request within {:.0f} s{}", kafka::brokers_of(properties),
+               fmt::format("{} did not answer the request within {:.0f} s{}", kafka::brokers_of(properties),
                            to_seconds(deadline), last.words));
 }
 

@@ -10,16 +10,16 @@
 namespace rivulet::stream {
 namespace {
 
-/// One partition while it is played.
+/// Playback state of one partition.
 struct Played {
-  TimePoint start;        ///< when it was gained
-  std::int64_t base = 0;  ///< offset that was due then
+  TimePoint start;        ///< when it was assigned
+  std::int64_t base = 0;  ///< first offset due at the start
   std::int64_t epoch = -1;
-  std::vector<std::uint32_t> order;  ///< of the epoch
+  std::vector<std::uint32_t> order;  ///< record order of the epoch
 };
 
-/// Every partition plays the whole data set in an order of its own, so what a partition holds does not depend
-/// on which device reads it beside which others.
+/// Each partition plays the whole data set in its own order, so its content does not depend on which other
+/// partitions the device reads.
 class FileSource final : public LocalSource<Played> {
  public:
   FileSource(std::unique_ptr<Dataset> data, const FileSourceConfig& config, const Clock& clock)
@@ -34,7 +34,7 @@ class FileSource final : public LocalSource<Played> {
     set_paused(max_records == 0);
     out_.clear();
     bool more = true;
-    while (more && out_.size() < max_records) {  // one of each partition in turn
+    while (more && out_.size() < max_records) {  // round-robin over the partitions
       more = false;
       for (std::size_t i = 0; i < size() && out_.size() < max_records; ++i)
         if (!finished(i) && due(i) <= now) {
@@ -64,7 +64,7 @@ class FileSource final : public LocalSource<Played> {
     state.next_offset = offset.value_or(0);
     return {.start = clock_.now(), .base = state.next_offset};
   }
-  /// Forward of what is due, the stream continues from there at its rate.
+  /// A seek beyond the due offsets continues from there at the configured rate.
   void move(PartitionState& state, Played& played, std::int64_t offset) override {
     const std::int64_t due = due_count(state, played, clock_.now());
     state.next_offset = offset;
@@ -76,13 +76,13 @@ class FileSource final : public LocalSource<Played> {
   [[nodiscard]] bool finished(std::size_t i) const noexcept {
     return length() == 0 || (!repeat_ && state(i).next_offset >= length());
   }
-  /// When the next record of partition i may go out. Record base + k is due k / rate after the start.
+  /// When the next record of partition i is due. Record base + k is due k / rate after the start.
   [[nodiscard]] TimePoint due(std::size_t i) const noexcept {
     const TimePoint start = own(i).start;
     const auto ahead = static_cast<double>(state(i).next_offset - own(i).base);
     return rate_ > 0 && ahead > 0 ? start + Duration(std::llround(std::ceil(ahead / rate_ * 1e9))) : start;
   }
-  /// One past the last offset that is due at `now`.
+  /// One past the last offset due at `now`.
   [[nodiscard]] std::int64_t due_count(const PartitionState& state, const Played& played,
                                        TimePoint now) const noexcept {
     if (rate_ <= 0) return repeat_ ? state.next_offset : length();
@@ -97,7 +97,7 @@ class FileSource final : public LocalSource<Played> {
     out_.push_back({.partition = at.id, .offset = at.next_offset++, .value = data_->value(record)});
   }
 
-  /// Which record lies at an offset: the epoch's order of this partition, remembered while it lasts.
+  /// The record at an offset, by the partition's order in this epoch. The order is cached for the epoch.
   std::size_t record_at(const PartitionId& id, Played& played, std::int64_t offset) {
     auto& order = played.order;
     const std::int64_t epoch = offset / length();
@@ -136,7 +136,7 @@ Result<std::unique_ptr<RecordSource>> open_file_source(const FileSourceConfig& c
   auto data = open_dataset(config.path, Split::train);
   if (!data) return data.error();
   if (!config.format.empty() && data.value()->format() != config.format)
-    return Error{ErrorCode::invalid_config, config.path + " holds " + data.value()->format() +
+    return Error{ErrorCode::invalid_config, config.path + " contains " + data.value()->format() +
                                                 " records, but decode.format is \"" + config.format + "\""};
   return std::unique_ptr<RecordSource>(std::make_unique<FileSource>(std::move(data).value(), config, clock));
 }

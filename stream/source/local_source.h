@@ -11,13 +11,13 @@
 
 namespace rivulet::stream {
 
-/// The part that sources without a broker share: which partitions are read, back-pressure, commits that need
-/// nobody. `Own`: what a source keeps of a partition besides its state.
+/// Common part of sources without a broker: assigned partitions, back-pressure, and no-op commits. `Own`: a
+/// source's additional state per partition.
 template <class Own>
 class LocalSource : public RecordSource {
  public:
   [[nodiscard]] std::span<const PartitionState> partitions() const noexcept final { return states_; }
-  /// Does nothing: a local source has nowhere to commit to.
+  /// Does nothing: a local source has no broker to commit to.
   Status commit(std::span<const NextOffset>) final { return ok(); }
   Status assign(const Assignment& assignment) final {
     for (const auto& [id, cursor] : assignment.cursors) {
@@ -45,12 +45,12 @@ class LocalSource : public RecordSource {
   }
 
  protected:
-  /// Could this source read such a partition?
+  /// Whether this source has such a partition.
   [[nodiscard]] virtual bool has(const PartitionId&) const { return true; }
-  /// A partition is gained, to be read from `offset`, or from its beginning; completes its state.
+  /// A partition was assigned, to be read from `offset`, or from its beginning. Completes its state.
   virtual Own begin(PartitionState& state, std::optional<std::int64_t> offset) = 0;
   virtual void move(PartitionState& state, Own& own, std::int64_t offset) = 0;
-  /// After an assignment.
+  /// Called after each assignment.
   virtual void assigned() {}
 
   [[nodiscard]] std::size_t size() const noexcept { return states_.size(); }
@@ -67,7 +67,7 @@ class LocalSource : public RecordSource {
     return "partition " + std::to_string(id.topic) + ":" + std::to_string(id.partition);
   }
   static Error absent(const PartitionId& id) {
-    return {ErrorCode::unavailable, name_of(id) + " is not one of this source"};
+    return {ErrorCode::unavailable, name_of(id) + " does not exist in this source"};
   }
   static Error no_offset(const PartitionId& id, std::int64_t offset) {
     return {ErrorCode::unavailable, name_of(id) + " has no offset " + std::to_string(offset)};

@@ -8,11 +8,11 @@
 namespace rivulet::stream {
 namespace {
 
-/// One partition while its script is played.
+/// Playback state of one partition's script.
 struct Playing {
   std::span<const ScriptedRecord> records;  ///< by offset
-  std::size_t at = 0;                       ///< next
-  std::size_t shown = 0;                    ///< count of those that are due: what the high watermark shows
+  std::size_t at = 0;                       ///< next record
+  std::size_t shown = 0;                    ///< number of due records; gives the high watermark
 };
 
 class ScriptedSource final : public LocalSource<Playing> {
@@ -23,7 +23,7 @@ class ScriptedSource final : public LocalSource<Playing> {
     for (const auto& id : partitions) scripts_[id];
     for (auto& record : script) {
       const auto of = scripts_.find(record.partition);
-      RIVULET_CHECK(of != scripts_.end(), "a scripted record of a partition that the script does not have");
+      RIVULET_CHECK(of != scripts_.end(), "a scripted record of an unknown partition");
       of->second.push_back(std::move(record));
     }
     for (auto& [id, records] : scripts_)
@@ -67,7 +67,7 @@ class ScriptedSource final : public LocalSource<Playing> {
 
   [[nodiscard]] bool finished(std::size_t i) const noexcept { return own(i).at == own(i).records.size(); }
   [[nodiscard]] const ScriptedRecord& next(std::size_t i) const noexcept { return own(i).records[own(i).at]; }
-  /// The partition whose next record is due first; size() when all are finished.
+  /// The partition whose next record is due first; size() if all are finished.
   [[nodiscard]] std::size_t earliest() const noexcept {
     std::size_t best = size();
     for (std::size_t i = 0; i < size(); ++i)

@@ -11,8 +11,8 @@
 namespace rivulet::stream {
 namespace {
 
-/// How many records a stream of changing rate has produced. Counted on a fixed grid of time, so that the
-/// answer does not depend on when anybody asks.
+/// Number of records that a stream of changing rate has produced. Counted on a fixed time grid, so that the
+/// result does not depend on when it is queried.
 class Production {
  public:
   Production(std::function<double(TimePoint)> rate, TimePoint start)
@@ -22,13 +22,13 @@ class Production {
     rate_now_ = rate_at(slice_begin_);
   }
 
-  /// Records produced until now; `now` never goes back.
+  /// Records produced until `now`, which must not decrease.
   std::int64_t until(TimePoint now) {
     while (now >= slice_begin_ + slice) close_slice();
     return whole(before_ + rate_now_ * seconds_in_slice(now));
   }
 
-  /// A time at which at least `count` records will exist, or the end of the look-ahead if that is later.
+  /// A time at which at least `count` records will exist, or the end of the look-ahead if that comes first.
   [[nodiscard]] TimePoint when(std::int64_t count) const {
     double need = static_cast<double>(count) - before_;
     double rate = rate_now_;
@@ -48,8 +48,8 @@ class Production {
 
  private:
   static constexpr Duration slice = std::chrono::milliseconds(10);
-  static constexpr double tolerance = 1e-6;  ///< of a record: sums of slices are not exact
-  static constexpr int look_ahead = 100;     ///< slices; a silent stream is asked again after a second
+  static constexpr double tolerance = 1e-6;  ///< in records: sums of slices are inexact
+  static constexpr int look_ahead = 100;     ///< slices; a silent stream is checked again after a second
 
   [[nodiscard]] double rate_at(TimePoint t) const { return std::max(0.0, rate_ ? rate_(t) : 0.0); }
   [[nodiscard]] double seconds_in_slice(TimePoint now) const {
@@ -67,11 +67,11 @@ class Production {
   std::function<double(TimePoint)> rate_;
   TimePoint slice_begin_;
   TimePoint start_;
-  double before_ = 0;  ///< produced in the slices that are over
+  double before_ = 0;  ///< produced in past slices
   double rate_now_ = 0;
 };
 
-/// How many offsets of a partition a seek jumped over.
+/// Offsets of a partition that a seek has jumped over.
 struct Jumped {
   std::int64_t offsets = 0;
 };
@@ -99,7 +99,7 @@ class SyntheticSource final : public LocalSource<Jumped> {
     out_.clear();
     bytes_.resize(std::min(max_records, waiting(produced)) * record_bytes());
     bool more = true;
-    while (more && out_.size() < max_records) {  // one of each partition in turn
+    while (more && out_.size() < max_records) {  // round-robin over the partitions
       more = false;
       for (std::size_t i = 0; i < size() && out_.size() < max_records; ++i)
         if (state(i).next_offset < produced + own(i).offsets) {
@@ -120,8 +120,7 @@ class SyntheticSource final : public LocalSource<Jumped> {
     if (offset) move(state, jumped, *offset);
     return jumped;
   }
-  /// A stream that is resumed far ahead continues from there; it does not first fall silent until it is
-  /// there.
+  /// A stream resumed far ahead continues from there at once, without a silent phase.
   void move(PartitionState& state, Jumped& jumped, std::int64_t offset) override {
     const std::int64_t produced = production_.until(clock_.now());
     state.next_offset = offset;
@@ -134,7 +133,7 @@ class SyntheticSource final : public LocalSource<Jumped> {
 
   [[nodiscard]] std::size_t record_bytes() const noexcept { return (columns_ + 1) * sizeof(float); }
 
-  /// Records that are there and were not handed out.
+  /// Produced records that were not returned yet.
   [[nodiscard]] std::size_t waiting(std::int64_t produced) noexcept {
     std::int64_t all = 0;
     for (std::size_t i = 0; i < size(); ++i)
@@ -150,7 +149,7 @@ class SyntheticSource final : public LocalSource<Jumped> {
     out_.push_back({.partition = at.id, .offset = at.next_offset++, .value = value});
   }
 
-  /// A pure function of seed, partition and offset, so that every offset can be read again.
+  /// A pure function of seed, partition and offset, so that any offset can be reread.
   void write_row(PartitionId id, std::int64_t offset, std::span<std::byte> value) {
     if (blank_) return (void)std::memset(value.data(), 0, value.size());
     const std::uint64_t stream =
@@ -163,7 +162,7 @@ class SyntheticSource final : public LocalSource<Jumped> {
     std::memcpy(value.data(), row_.data(), value.size());
   }
 
-  /// w . x of one output, of unit variance.
+  /// w . x of one output, with unit variance.
   [[nodiscard]] float score(std::size_t output) const noexcept {
     float sum = 0;
     for (std::size_t c = 0; c < columns_; ++c) sum += weights_[output * columns_ + c] * row_[c + 1];
@@ -198,7 +197,7 @@ class SyntheticSource final : public LocalSource<Jumped> {
   std::uint64_t seed_;
   std::vector<float> weights_;  ///< [classes or 1, columns]
   // ingest thread
-  Production production_;  ///< the same for every partition
+  Production production_;  ///< shared by all partitions
   std::vector<float> row_;
   std::vector<std::byte> bytes_;
   std::vector<Record> out_;

@@ -6,13 +6,12 @@
 
 namespace rivulet::sync {
 
-/// What all devices know about the slots of a round, besides the bytes in them.
+/// Parameters of the slots of a round, known to all devices in advance.
 struct Coding {
   const ContributionShape* shape = nullptr;
   double keep_ratio = 1.0;
-  std::uint64_t draw =
-      0;  ///< for what is chosen by chance: another number in each round, the same everywhere
-  const Settings* settings = nullptr;  ///< of the compressor's own keys
+  std::uint64_t draw = 0;              ///< random draw of the round, the same on all devices
+  const Settings* settings = nullptr;  ///< values of the compressor's own keys
 };
 
 }  // namespace rivulet::sync

@@ -17,13 +17,13 @@ constexpr std::size_t bins = std::size_t{1} << (8 + kept_fraction_bits);
 constexpr std::uint32_t without_sign = 0x7fffffffU;
 constexpr std::uint32_t first_infinite = 0x7f800000U;
 
-/// The bin of its size; not finite: the first.
+/// Returns the bin of a magnitude; the first one if it is non-finite.
 [[gnu::always_inline]] inline std::uint32_t bin_of(float x) {
   const std::uint32_t size = std::bit_cast<std::uint32_t>(x) & without_sign;
   return (size < first_infinite ? size : 0) >> shift;
 }
 
-/// Bins of a block first, which vectorizes, and then the counting, which does not.
+/// Computes the bins of a block first, which vectorizes, then counts, which does not.
 template <class T>
 void count(const T* mine, const T* kept, double weight, std::size_t numbers, std::uint32_t* counts) {
   constexpr std::size_t block = 256;
@@ -48,8 +48,8 @@ void count(const T* mine, const T* kept, double weight, std::size_t numbers, std
   for (std::size_t i = 0; i < numbers - at; ++i) ++counts[(i % 2) * bins + places[i]];
 }
 
-/// The mean square of the sizes in a bin, if they lie evenly. The first bin holds 0 and what is next to it,
-/// the last ones nothing: they are of numbers that are none.
+/// Returns the mean square of a bin, assumed to be uniform. The first bin, which holds 0 and tiny magnitudes,
+/// and the bins of non-finite values count as 0.
 double mean_square(std::size_t bin) {
   if (bin == 0 || bin >= first_infinite >> shift) return 0;
   const double low = std::bit_cast<float>(static_cast<std::uint32_t>(bin << shift));
@@ -92,7 +92,7 @@ std::vector<double> EnergyHistogram::shares(std::span<const double> keeps) const
   double energy = 0;
   std::size_t bin = bins;
   double in_bin = 0;
-  for (std::size_t i = keeps.size(); i-- > 0;) {  // the fewest first
+  for (std::size_t i = keeps.size(); i-- > 0;) {  // smallest first
     const double wanted = std::max(1.0, std::floor(keeps[i] * static_cast<double>(count_) + 0.5));
     while (bin > 0 && taken + in_bin < wanted) {
       taken += in_bin;
@@ -100,8 +100,7 @@ std::vector<double> EnergyHistogram::shares(std::span<const double> keeps) const
       --bin;
       in_bin = static_cast<double>(bins_[bin]) + bins_[bins + bin];
     }
-    // Of a bin that is not taken whole, the mean: what lies highest in it is no larger than that by a
-    // fiftieth.
+    // A bin that is taken in part counts with its mean, at most a fiftieth below its largest elements.
     found[i] = std::min(1.0, (energy + (wanted - taken) * mean_square(bin)) / all);
   }
   return found;

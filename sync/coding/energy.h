@@ -9,26 +9,25 @@
 
 namespace rivulet::sync {
 
-/// How the squared norm of a long vector is spread over its numbers: which share of it the k largest have,
-/// for every k at once, from one pass. Sizes are counted in bins of a thirty-second of an octave, each taken
-/// as evenly filled: the shares are right to a thousandth or so. Numbers that are not finite count as 0.
-/// Pure; any thread. Memory: 64 KiB. Cost: bench_selection.
+/// Distribution of a vector's squared norm over its elements: the share of the k largest, for all k, from one
+/// pass. Magnitudes are counted in bins of 1/32 octave, each assumed to be uniform: shares are accurate to
+/// about 0.001. Non-finite elements count as 0. Pure; any thread. Memory: 64 KiB. Cost: bench_selection.
 class EnergyHistogram {
  public:
   EnergyHistogram();
-  /// Counts weight * mine + kept. `kept`: as many numbers, or none.
+  /// Counts weight * mine + kept. `kept`: as many elements, or none.
   void add(const GradientView& mine, double weight, const GradientView& kept = {});
 
-  /// Of the squared norm, in the largest `keep` of the numbers, 0 < keep <= 1; 0 if all of them are 0.
+  /// Share of the squared norm in the largest `keep` of the elements, 0 < keep <= 1; 0 if all are 0.
   [[nodiscard]] double share(double keep) const;
-  /// The same for several, which fall.
+  /// The shares for several descending values of `keep`.
   [[nodiscard]] std::vector<double> shares(std::span<const double> keeps) const;
-  /// Of all that was added.
+  /// Squared norm of all added elements.
   [[nodiscard]] double squares() const;
 
  private:
-  /// [2 * bins], by exponent and the first five bits of the fraction: neighbours are counted apart, so that
-  /// none waits.
+  /// [2 * bins], by exponent and the first five bits of the fraction. Adjacent elements use separate
+  /// counters, so that increments do not wait for each other.
   std::vector<std::uint32_t> bins_;
   std::uint64_t count_ = 0;
 };

@@ -8,7 +8,7 @@
 namespace rivulet::sync {
 namespace {
 
-/// In lanes, always the same ones, so that compilers may use vectors of any length.
+/// Sums in fixed lanes, so that compilers may use vectors of any length with the same result.
 template <class T>
 double dot(const T* a, const T* b, std::size_t count) {
   constexpr std::size_t lanes = 8;
@@ -29,7 +29,7 @@ void add_multiple(T a, const T* __restrict x, std::size_t count, T* __restrict y
   for (std::size_t i = 0; i < count; ++i) y[i] += a * x[i];
 }
 
-/// f(matrix, where its P begins, where its Q begins), of those that have them.
+/// Calls f(matrix, offset of its P, offset of its Q) for each matrix that has them.
 template <class F>
 void for_each_product(const LowRankLayout& layout, F f) {
   std::size_t left = 0;
@@ -42,8 +42,8 @@ void for_each_product(const LowRankLayout& layout, F f) {
   }
 }
 
-/// What column k has of those before it is taken out. Twice, for of much that goes away little is left with
-/// much noise.
+/// Removes from column k its projections on earlier columns. Twice, because a small remainder of a large
+/// column has much rounding noise.
 template <class T>
 void remove_parts(std::span<T> columns, std::size_t rows, std::size_t k) {
   T* own = columns.data() + k * rows;

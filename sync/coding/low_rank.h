@@ -8,33 +8,33 @@
 #include "core/settings.h"
 #include "sync/message/contribution_shape.h"
 
-/// Matrices as products of two thin ones, as PowerSGD sends them (Vogels et al., NeurIPS 2019): M is about
-/// P Q^T, P of orthonormal columns. Pure; any thread. The same bits on every machine, from the same bits.
+/// Matrices as products of two thin ones, as in PowerSGD (Vogels et al., NeurIPS 2019): M is about P Q^T,
+/// with orthonormal columns of P. Pure; any thread. Same input bits, same output bits on every machine.
 namespace rivulet::sync {
 
-/// A tensor of a contribution, row by row.
+/// A tensor of a contribution as a row-major matrix.
 struct LowRankMatrix {
-  std::size_t begin = 0;  ///< in the parameters
+  std::size_t begin = 0;  ///< offset in the parameters
   std::size_t rows = 0;
   std::size_t columns = 0;
-  std::size_t rank = 0;  ///< columns of P and Q; 0: its numbers are sent as they are
+  std::size_t rank = 0;  ///< columns of P and Q; 0: elements are sent unchanged
   [[nodiscard]] std::size_t count() const noexcept { return rows * columns; }
 };
 
-/// Where the tensors of a contribution lie, and what they become at a rank: whole where the thin matrices
-/// would not be smaller.
+/// Offsets of a contribution's tensors, and their sizes at a rank. Tensors stay whole if thin matrices would
+/// not be smaller.
 class LowRankLayout {
  public:
   LowRankLayout() = default;
   LowRankLayout(const ContributionShape& shape, std::size_t rank);
-  /// At the rank that is set.
+  /// Uses the configured rank.
   LowRankLayout(const ContributionShape& shape, const Settings& settings)
       : LowRankLayout(shape, static_cast<std::size_t>(settings.integer(rank_key))) {}
   static constexpr std::string_view rank_key = "compression.low_rank.rank";
   [[nodiscard]] std::span<const LowRankMatrix> matrices() const noexcept { return matrices_; }
-  [[nodiscard]] std::size_t left() const noexcept { return left_; }    ///< numbers of all P, column by column
-  [[nodiscard]] std::size_t right() const noexcept { return right_; }  ///< ... of all Q, column by column
-  [[nodiscard]] std::size_t whole() const noexcept { return whole_; }  ///< ... that are sent as they are
+  [[nodiscard]] std::size_t left() const noexcept { return left_; }    ///< elements of all P, by column
+  [[nodiscard]] std::size_t right() const noexcept { return right_; }  ///< elements of all Q, by column
+  [[nodiscard]] std::size_t whole() const noexcept { return whole_; }  ///< elements sent unchanged
 
  private:
   std::vector<LowRankMatrix> matrices_;
@@ -43,11 +43,11 @@ class LowRankLayout {
   std::size_t whole_ = 0;
 };
 
-/// Columns of Q that are 0 or no numbers are drawn anew, from -1 to 1, the same for the same seed: a matrix
-/// that was 0 in one round would be 0 for ever.
+/// Redraws columns of Q that are 0 or non-finite, from -1 to 1, the same for the same seed. Otherwise a
+/// matrix that was 0 in one round would stay 0.
 template <class T>
 void renew_right(const LowRankLayout& layout, std::uint64_t seed, std::span<T> right);
-/// left = M Q of each matrix. 2 P rank operations.
+/// left = M Q of each matrix. Takes 2 P rank operations.
 template <class T>
 void multiply_right(const LowRankLayout& layout, std::span<const T> numbers, std::span<const T> right,
                     std::span<T> left);
@@ -55,15 +55,15 @@ void multiply_right(const LowRankLayout& layout, std::span<const T> numbers, std
 template <class T>
 void multiply_left(const LowRankLayout& layout, std::span<const T> numbers, std::span<const T> left,
                    std::span<T> right);
-/// The columns of each P become orthonormal (Gram-Schmidt); those that depend on others become 0, and none is
-/// a number if one was not.
+/// Orthonormalizes the columns of each P (Gram-Schmidt). Dependent columns become 0, and columns with
+/// non-finite elements become non-finite.
 template <class T>
 void orthonormalize(const LowRankLayout& layout, std::span<T> left);
-/// into += weight * P Q^T, of each matrix; the others as they are.
+/// into += weight * P Q^T of each matrix. Other tensors are not changed.
 template <class T>
 void add_product(const LowRankLayout& layout, std::span<const T> left, std::span<const T> right,
                  double weight, std::span<T> into);
-/// The numbers that are sent as they are, in their order; and back: into += weight * them.
+/// Copies the elements that are sent unchanged, in order. add_whole(): into += weight * those elements.
 template <class T>
 void take_whole(const LowRankLayout& layout, std::span<const T> numbers, std::span<T> whole);
 template <class T>

@@ -7,7 +7,7 @@
 namespace rivulet::sync {
 namespace {
 
-/// In lanes, so that no addition waits for the one before.
+/// Sums in lanes, so that no addition waits for the one before.
 template <class T>
 [[gnu::always_inline]] inline double squares_in_lanes(const T* __restrict numbers, std::size_t count) {
   constexpr std::size_t lanes = 16;

@@ -29,7 +29,7 @@ struct Block {
   std::size_t count;
 };
 
-/// Of the parameters r - 1, r and r + 1, without the bits that all gaps take.
+/// Sums of quotients for the parameters r - 1, r and r + 1, without the bits common to all gaps.
 struct Quotients {
   std::uint64_t below = 0, at = 0, above = 0;
 };
@@ -46,10 +46,10 @@ RIVULET_VECTOR_CODE Quotients quotients(const std::uint32_t* gaps, std::size_t c
 
 struct Parameter {
   unsigned r = 0;
-  std::size_t bits = 0;  ///< of the whole block
+  std::size_t bits = 0;  ///< bits of the whole block
 };
 
-/// The parameter that takes the fewest bits: near the logarithm of the mean gap.
+/// Returns the parameter with the fewest bits, which is near the logarithm of the mean gap.
 Parameter best_parameter(const Block& block) {
   const std::uint64_t span =
       std::accumulate(block.gaps.begin(), block.gaps.begin() + block.count, std::uint64_t{block.count});
@@ -93,7 +93,7 @@ void put_rice(const Block& block, unsigned r, BitWriter& out) {
   }
 }
 
-/// One gap, or what is larger than any.
+/// Returns one gap, or a value above every valid gap.
 std::uint64_t get_varint(BitReader& in) {
   std::uint64_t gap = 0;
   for (unsigned shift = 0; shift < 35; shift += 7) {
@@ -114,7 +114,7 @@ PositionCost cost_of_positions(std::span<const std::uint32_t> ascending) {
     rice.bits += best.bits;
     rice.parameters.push_back(static_cast<std::uint8_t>(best.r));
   });
-  if (rice.bits <= 8 * ascending.size()) return rice;  // what varints take at least
+  if (rice.bits <= 8 * ascending.size()) return rice;  // the minimum for varints
   std::size_t varint = 0;
   for (std::size_t i = 0; i < ascending.size(); ++i) varint += varint_bits(gap_at(ascending, i));
   return varint < rice.bits ? PositionCost{PositionCode::varint, varint, {}} : rice;
@@ -124,8 +124,8 @@ double expected_position_bits(double entries, double count) {
   if (entries <= 0 || count <= 0) return 0;
   const double p = std::min(entries / count, 1.0);
   if (p >= 1) return count * (1 + parameter_bits / static_cast<double>(gaps_of_block));
-  // A gap of at least 2^r has another zero with the probability of 2^r numbers without an entry.
-  // By products alone: sizes of slots follow from it, and must be the same on every machine.
+  // A gap takes a further zero with the probability that 2^r elements have no entry. Uses products only,
+  // because slot sizes depend on the result and must be the same on every machine.
   double least = 1e300;
   double none = 1 - p;
   for (unsigned r = 0; r < 31; ++r, none *= none) least = std::min(least, 1 + r + none / (1 - none));

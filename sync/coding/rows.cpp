@@ -13,9 +13,9 @@
 namespace rivulet::sync {
 namespace {
 
-// The bytes: rows (u32), bytes of the body (u32), the body, deflated. The body: how many different numbers
-// there are (u16) and these, or `usual_kinds`, then the index of each feature (u8); or 0 and the features,
-// the first byte of all before the second of any; then the targets.
+// Layout: rows (u32), bytes of the body (u32), the deflated body. Body: number of distinct values (u16) and
+// the values, or only `usual_kinds`, then the index of each feature (u8); or 0 and the features, ordered by
+// byte (all first bytes, then all second bytes); then the targets.
 constexpr std::size_t frame_bytes = 8;
 constexpr std::size_t kinds_max = 256;
 constexpr std::uint16_t usual_kinds = 0xffff;
@@ -26,10 +26,10 @@ std::uint32_t bits_of(float number) {
   return bits;
 }
 
-/// Different numbers by their bits, each with its index.
+/// Distinct values by their bits, each with its index.
 using Kinds = std::map<std::uint32_t, std::uint8_t>;
 
-/// The usual ones, if there are no others; empty: there are.
+/// Returns the usual values; empty if `numbers` has others.
 Kinds usual_among(std::span<const float> usual, std::span<const float> numbers) {
   Kinds kinds;
   for (std::size_t i = 0; i < usual.size(); ++i)
@@ -39,7 +39,7 @@ Kinds usual_among(std::span<const float> usual, std::span<const float> numbers) 
   return all ? kinds : Kinds();
 }
 
-/// Those that occur; empty: too many.
+/// Returns the values that occur; empty if there are too many.
 Kinds kinds_of(std::span<const float> numbers) {
   Kinds kinds;
   for (const float number : numbers) {
@@ -75,7 +75,7 @@ std::vector<std::byte> body_of(std::span<const float> features, std::span<const 
 }
 
 Error broken(const char* what) {
-  return {ErrorCode::protocol, std::string("copies of rows: ") + what};
+  return {ErrorCode::protocol, std::string("injected rows: ") + what};
 }
 
 std::size_t largest_body(const RowShape& shape, std::size_t rows) {
@@ -83,7 +83,7 @@ std::size_t largest_body(const RowShape& shape, std::size_t rows) {
          rows * (shape.columns() + shape.targets) * sizeof(float);
 }
 
-/// Exactly N bytes, or nothing.
+/// Returns exactly `size` bytes, or nothing.
 std::vector<std::byte> inflated(std::span<const std::byte> bytes, std::size_t size) {
   std::vector<std::byte> body(size);
   uLongf written = size;
@@ -156,9 +156,9 @@ Result<CopiedRows> decode_rows(std::span<const std::byte> bytes, const RowFormat
   in.get(size);
   if (!in.fine()) return broken("cut short");
   if (rows == 0 || rows > rows_max) return broken("too many, or none");
-  if (size > largest_body(shape, rows)) return broken("longer than rows of this job are");
+  if (size > largest_body(shape, rows)) return broken("longer than rows of this job can be");
   const auto body = inflated(bytes.subspan(frame_bytes), size);
-  if (body.empty()) return broken("not of the length that they say");
+  if (body.empty()) return broken("damaged, or not of the stated length");
   FieldReader inside(body);
   CopiedRows copied{std::vector<float>(std::size_t{rows} * shape.columns()),
                     std::vector<float>(std::size_t{rows} * shape.targets), rows};
@@ -167,7 +167,7 @@ Result<CopiedRows> decode_rows(std::span<const std::byte> bytes, const RowFormat
   if (!inside.fine() || !inside.empty()) return broken("not of this job's shape");
   const bool features_fit = std::ranges::all_of(
       copied.features, [&](float x) { return std::isfinite(x) || (format.may_miss && std::isnan(x)); });
-  if (!features_fit || !all_finite(copied.targets)) return broken("a number is not finite");
+  if (!features_fit || !all_finite(copied.targets)) return broken("a value is not finite");
   return copied;
 }
 

@@ -15,19 +15,19 @@ struct CopiedRows {
   std::size_t rows = 0;
 };
 
-/// How rows are written. The same on both sides.
+/// Encoding of rows, the same on both sides.
 struct RowFormat {
   RowShape shape;
-  /// At most 256 numbers that all features are among, where that is known, as of pixels: else those that
+  /// Up to 256 values that contain all features, if known in advance, as for pixels. Else the values that
   /// occur are sent.
   std::vector<float> usual;
-  bool may_miss = false;  ///< a feature may be NaN: it is missing
+  bool may_miss = false;  ///< a feature may be NaN, which means missing
 };
 
-/// As many of the first rows as fit into N bytes, to the last bit: where few numbers occur, by their
-/// index, and deflated. Of `rows` as they lie in a batch. Empty: none fits. Cost: milliseconds for 100 kB.
+/// Encodes leading rows of a batch, as many as fit into `bytes_max`, lossless: deflated, with an index per
+/// feature if few values occur. Empty: none fits. Cost: milliseconds for 100 kB.
 std::vector<std::byte> encode_rows(const BatchView& rows, const RowFormat& format, std::size_t bytes_max);
-/// What encode_rows() has made, for bytes that anybody may have sent. Errors: protocol (says what).
+/// Decodes untrusted bytes of encode_rows(). Errors: protocol (names the reason).
 Result<CopiedRows> decode_rows(std::span<const std::byte> bytes, const RowFormat& format,
                                std::size_t rows_max);
 

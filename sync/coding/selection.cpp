@@ -18,11 +18,11 @@ namespace {
 constexpr std::size_t block_numbers = 32;
 constexpr std::size_t least_sample = 2'048;
 constexpr std::size_t most_sample = 16'384;
-/// More than wanted by this factor are looked for: a sample is not a census.
+/// Factor of extra candidates, because a sample is not exact.
 constexpr double margin = 1.15;
 
-/// Sizes as whole numbers in the same order, for which the compiler has vector code: the bits without the
-/// sign. NaN and infinity are no numbers to send: they count as 0.
+/// Magnitudes as integers in the same order, which vectorize: the bits without the sign. NaN and infinity
+/// count as 0 and are never sent.
 template <class T>
 using SizeOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
@@ -34,8 +34,8 @@ template <class T>
   return size <= most ? size : 0;
 }
 
-/// Which numbers of each block reach the threshold, a bit for each, in one pass without a branch. In vectors
-/// of the compiler, for it finds none in the loop.
+/// Sets one bit for each element of a block that reaches the threshold, in one pass without branches. Uses
+/// explicit vectors, because the compiler does not vectorize the loop.
 template <class T>
 [[gnu::always_inline]] inline void look_into_blocks(const T* __restrict numbers, std::size_t blocks,
                                                     SizeOf<T> threshold, std::uint32_t* __restrict reached) {
@@ -70,7 +70,7 @@ RIVULET_VECTOR_CODE void look_into(const double* numbers, std::size_t blocks, st
   look_into_blocks(numbers, blocks, threshold, reached);
 }
 
-/// A size that about `k` numbers reach; 0 if that is all of them.
+/// Returns a magnitude that about `k` elements reach; 0 for all of them.
 template <class T>
 SizeOf<T> guess_threshold(std::span<const T> numbers, std::size_t k) {
   if (k >= numbers.size()) return 0;
@@ -89,7 +89,7 @@ SizeOf<T> guess_threshold(std::span<const T> numbers, std::size_t k) {
   return sample[nth];
 }
 
-/// What was found so far, and how large each is; both with room behind `count`.
+/// Candidates and their magnitudes. Both vectors have spare room after `count`.
 template <class T>
 struct Found {
   std::vector<std::uint32_t>& at;
@@ -104,7 +104,7 @@ struct Found {
   }
 };
 
-/// Those of a block whose bits are set.
+/// Takes the elements of a block whose bits are set.
 template <class T>
 void take(std::span<const T> numbers, std::size_t first, std::uint32_t bits, Found<T>& found) {
   found.make_room(block_numbers, numbers.size());
@@ -115,10 +115,10 @@ void take(std::span<const T> numbers, std::size_t first, std::uint32_t bits, Fou
   }
 }
 
-/// All that reach the threshold, ascending; nothing of size 0.
+/// Collects all elements that reach the threshold, ascending, without zeros.
 template <class T>
 void collect(std::span<const T> numbers, SizeOf<T> threshold, Found<T>& found) {
-  constexpr std::size_t at_once = 256;  // blocks that are still in the nearest cache when they are taken from
+  constexpr std::size_t at_once = 256;  // blocks that stay in the L1 cache until they are taken
   threshold = std::max(threshold, SizeOf<T>{1});
   std::vector<std::uint32_t> reached(std::min(at_once, numbers.size() / block_numbers));
   const std::size_t blocks = numbers.size() / block_numbers;
@@ -134,8 +134,8 @@ void collect(std::span<const T> numbers, SizeOf<T> threshold, Found<T>& found) {
   take(numbers, blocks * block_numbers, rest, found);
 }
 
-/// The size of the k-th largest of them, 1 <= k <= their number, and how many are larger: by counting what
-/// shares its first bits, and looking among these alone.
+/// Returns the k-th largest magnitude, 1 <= k <= count, and how many are larger. Counts by leading bits, then
+/// searches one bin.
 template <class Size>
 std::pair<Size, std::size_t> size_of_kth(std::span<const Size> sizes, std::size_t k) {
   const auto [least, most] = std::ranges::minmax(sizes);
@@ -158,7 +158,7 @@ std::pair<Size, std::size_t> size_of_kth(std::span<const Size> sizes, std::size_
   return {*kth, larger};
 }
 
-/// The `k` largest of what was found; of equal ones the lower positions.
+/// Keeps the `k` largest candidates, lower positions first among equal ones.
 template <class T>
 void keep(std::size_t k, Found<T>& found) {
   if (found.count <= k) return found.at.resize(found.count);
@@ -176,7 +176,7 @@ void keep(std::size_t k, Found<T>& found) {
   found.at.resize(n);
 }
 
-/// How many reach the threshold.
+/// Returns how many elements reach the threshold.
 template <class T>
 std::size_t count_reaching(std::span<const T> numbers, SizeOf<T> threshold) {
   constexpr std::size_t at_once = 256;
@@ -197,7 +197,7 @@ T number_of(SizeOf<T> size) {
   return std::bit_cast<T>(size);
 }
 
-/// The size of the k-th largest by a sample, drawn with replacement.
+/// Estimates the k-th largest magnitude from a sample drawn with replacement.
 template <class T>
 T sampled_threshold(std::span<const T> numbers, std::size_t k, std::uint64_t seed) {
   const std::size_t drawn = std::max(numbers.size() / 100, std::min(numbers.size(), least_sample));
@@ -243,7 +243,7 @@ void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::
   Found<T> found{into, {}};
   const SizeOf<T> threshold = guess_threshold(numbers, k);
   collect(numbers, threshold, found);
-  if (found.count < k && threshold > 1) {  // the sample was not like the rest
+  if (found.count < k && threshold > 1) {  // the sample was not representative
     found.count = 0;
     collect(numbers, SizeOf<T>{0}, found);
   }

@@ -4,29 +4,29 @@
 #include <span>
 #include <vector>
 
-/// The largest numbers of a long vector, without a sort: one pass over it with a threshold that a sample
-/// gives, then a partition of what it found. Pure; any thread.
+/// Selects the largest elements of a long vector without sorting: one pass with a sampled threshold, then a
+/// partition of the candidates. Pure; any thread.
 namespace rivulet::sync {
 
-/// Of N numbers, this share: one at least, unless there is none.
+/// Returns keep_ratio * count, rounded, with a minimum of one unless count is 0.
 std::size_t entries_of(std::size_t count, double keep_ratio);
 
-/// Positions of the `k` numbers of the largest size, ascending; of equal ones the lower positions. Numbers
-/// that are 0 or not finite are never among them: there may be fewer. Cost: about 2 passes at k =
-/// 1 % of the numbers, 0.9 at 0.1 % (bench_selection).
+/// Selects the `k` elements of largest magnitude: ascending positions, lower positions first among equal
+/// ones. Never selects elements that are 0 or non-finite, so the result may be shorter. Cost: about 2 passes
+/// at k = 1 % of the elements, 0.9 at 0.1 % (bench_selection).
 template <class T>
 void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into);
 
-/// Positions of about `k` of the largest, ascending: those above a threshold that a sample of a hundredth
-/// gives, which is raised or lowered up to ten times until there are 0.7 k to 1.3 k. `seed`: of the sample.
+/// Selects about `k` of the largest elements, ascending, by a threshold from a sample of 1 %. The threshold
+/// is raised or lowered up to ten times until 0.7 k to 1.3 k remain. `seed`: for the sample.
 template <class T>
 void select_sampled(std::span<const T> numbers, std::size_t k, std::uint64_t seed,
                     std::vector<std::uint32_t>& into);
-/// ... above a threshold found by halves between the mean and the largest size, until there are k to 2 k.
+/// Selects by a threshold bisected between mean and largest magnitude, until k to 2 k elements remain.
 template <class T>
 void select_bisected(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into);
 
-/// Of `found`, ascending positions, the `k` of the largest size.
+/// Reduces `found`, ascending positions, to the `k` elements of largest magnitude.
 template <class T>
 void keep_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& found);
 

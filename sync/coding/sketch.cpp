@@ -9,10 +9,10 @@
 namespace rivulet::sync {
 namespace {
 
-constexpr std::uint64_t seed = 0x736b65746368;  // one projection for all: their sketches are compared
+constexpr std::uint64_t seed = 0x736b65746368;  // one projection everywhere, because sketches are compared
 
-/// Signs of one block follow those of the block before by a drawn step, so that two places of a sum seldom
-/// have the same signs in two blocks.
+/// Random signs. Each block starts at a drawn offset, so that two indices with the same sum seldom have the
+/// same signs in two blocks.
 struct Signs {
   std::array<float, 2 * Sketch::size> twice{};
   Signs() {

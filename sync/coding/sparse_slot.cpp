@@ -17,7 +17,7 @@ ValueCode value_code(const Settings& settings) {
   return *value_code_of(settings.text(sparse_values_key.name));
 }
 
-/// Of each position: the tensor it lies in.
+/// Returns the tensor of each position.
 std::vector<std::uint32_t> tensors_of(const ContributionShape& shape,
                                       std::span<const std::uint32_t> positions) {
   std::vector<std::uint32_t> all;
@@ -31,7 +31,7 @@ std::vector<std::uint32_t> tensors_of(const ContributionShape& shape,
   return all;
 }
 
-/// As many of the largest as fit into N bits, and how their positions are written.
+/// Selects the largest elements that fit into `bits`, and returns the code of their positions.
 template <class T>
 PositionCost select_fitting(const Coding& coding, std::span<const T> numbers, const Select<T>& select,
                             std::size_t bits, std::vector<std::uint32_t>& into) {
@@ -40,7 +40,7 @@ PositionCost select_fitting(const Coding& coding, std::span<const T> numbers, co
   const auto needed = [&](const PositionCost& cost) { return cost.bits + into.size() * value_bits; };
   select(coding, numbers, k, into);
   PositionCost cost = cost_of_positions(into);
-  // Positions that lie together take less than was reckoned with.
+  // Clustered positions take fewer bits than expected, so more entries fit.
   if (const std::size_t used = needed(cost); used > 0 && used + used / 16 < bits && into.size() == k) {
     k = std::min(numbers.size(), k * bits / used);
     select(coding, numbers, k, into);
@@ -50,7 +50,7 @@ PositionCost select_fitting(const Coding& coding, std::span<const T> numbers, co
     const double share = static_cast<double>(bits) / static_cast<double>(needed(cost));
     k = std::min(into.size() - 1, static_cast<std::size_t>(static_cast<double>(into.size()) * share * 0.998));
     select(coding, numbers, k, into);
-    keep_largest(numbers, k, into);  // of each tensor there is one at least
+    keep_largest(numbers, k, into);  // select() may return one per tensor
     cost = cost_of_positions(into);
   }
   return cost;
@@ -103,23 +103,21 @@ template void encode_sparse<double>(const Coding&, std::span<const double>, cons
 Status decode_add_sparse(const Coding& coding, std::span<const std::byte> slot, double weight,
                          const GradientView& sum) {
   const auto bad = [](const char* what) {
-    return Error{ErrorCode::protocol, std::string("slot of some numbers: ") + what};
+    return Error{ErrorCode::protocol, std::string("sparse slot: ") + what};
   };
   const ValueCode code = value_code(*coding.settings);
   BitReader in(slot);
   const std::size_t entries = in.get(32);
   const std::uint32_t position_code = in.get(8);
-  if (in.get(24) != static_cast<std::uint32_t>(code) || !in.fine()) return bad("values of another kind");
-  if (position_code > static_cast<std::uint32_t>(PositionCode::varint))
-    return bad("positions of no known kind");
+  if (in.get(24) != static_cast<std::uint32_t>(code) || !in.fine()) return bad("unexpected value code");
+  if (position_code > static_cast<std::uint32_t>(PositionCode::varint)) return bad("unknown position code");
   std::vector<std::uint32_t> positions;
   if (!get_positions(in, static_cast<PositionCode>(position_code), entries, sum.count, positions))
-    return bad("positions that do not lie in the model");
+    return bad("positions outside the model");
   in.align();
   std::vector<float> values(positions.size());
   const auto tensors = tensors_of(*coding.shape, positions);
-  if (!get_values(in, tensors, coding.shape->tensors.size(), code, values))
-    return bad("values that are no numbers");
+  if (!get_values(in, tensors, coding.shape->tensors.size(), code, values)) return bad("non-finite values");
   sum.scalar == Scalar::f32 ? add_as<float>(positions, values, weight, sum)
                             : add_as<double>(positions, values, weight, sum);
   return ok();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr float steps = 127;
 
-/// The upper half of a float, rounded.
+/// Returns the upper half of a float, rounded.
 std::uint16_t brain_of(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t even = (bits >> 16U) & 1U;
@@ -32,7 +32,7 @@ std::size_t end_of_stretch(std::span<const std::uint32_t> group, std::size_t fro
   return to;
 }
 
-/// visit(group, values) of each stretch of one group.
+/// Calls visit(group, values) for each run of values of one group.
 template <class Visit>
 void for_each_stretch(std::span<const float> values, std::span<const std::uint32_t> group, Visit visit) {
   for (std::size_t from = 0; from < values.size();) {
@@ -43,14 +43,14 @@ void for_each_stretch(std::span<const float> values, std::span<const std::uint32
 }
 
 RIVULET_VECTOR_CODE float largest_of(const float* values, std::size_t count) {
-  // Of sizes, as of their bits, the order is the same.
+  // Magnitudes have the same order as their bits.
   std::uint32_t most = 0;
   for (std::size_t i = 0; i < count; ++i)
     most = std::max(most, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffU);
   return std::bit_cast<float>(most);
 }
 
-/// What values of a group are measured in: a step of the largest, or their mean size.
+/// Returns the scale of each group: one step of the largest magnitude, or the mean magnitude.
 std::vector<float> scales_of(std::span<const float> values, std::span<const std::uint32_t> group,
                              std::size_t groups, ValueCode code) {
   std::vector<float> scales(groups);
@@ -72,7 +72,7 @@ std::vector<float> scales_of(std::span<const float> values, std::span<const std:
   return scales;
 }
 
-/// Steps of a byte, rounded to the nearest, ties to even: a float with whole numbers for bits does that.
+/// Converts to int8 steps, rounded to nearest, ties to even, by adding a float whose bits count integers.
 RIVULET_VECTOR_CODE void steps_of(const float* values, std::size_t count, float scale, std::int8_t* out) {
   constexpr float whole = 0x1.8p23F;
   for (std::size_t i = 0; i < count; ++i) {
@@ -121,7 +121,7 @@ RIVULET_VECTOR_CODE void values_of(const std::byte* steps_taken, std::size_t cou
     out[i] = static_cast<float>(static_cast<std::int8_t>(steps_taken[i])) * scale;
 }
 
-/// The bytes of put_steps().
+/// Reads the bytes of put_steps().
 void get_steps(BitReader& in, std::span<const std::uint32_t> group, std::span<const float> scales,
                std::span<float> values) {
   const auto bytes = in.take(values.size());
@@ -155,7 +155,7 @@ std::uint16_t half_of(float value) noexcept {
   const std::uint32_t sign = (bits >> 16U) & 0x8000U;
   const std::uint32_t size = bits & 0x7fffffffU;
   if (size >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7bffU);  // would round to infinity
-  if (size < 0x38800000U) {  // below 2^-14: a multiple of 2^-24, which the addition rounds to
+  if (size < 0x38800000U) {  // below 2^-14: a multiple of 2^-24, to which the addition rounds
     const float shifted = std::bit_cast<float>(size) + 0.5F;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000U));
   }
@@ -178,7 +178,7 @@ float of_half(std::uint16_t bits) noexcept {
 template <class T>
 void gather_values(std::span<const T> numbers, std::span<const std::uint32_t> positions,
                    std::vector<float>& into) {
-  constexpr std::size_t ahead = 24;  // of the memory's latency
+  constexpr std::size_t ahead = 24;  // covers the memory latency
   constexpr double most = std::numeric_limits<float>::max();
   into.resize(positions.size());
   for (std::size_t i = 0; i < positions.size(); ++i) {

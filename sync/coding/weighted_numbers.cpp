@@ -8,7 +8,7 @@
 namespace rivulet::sync {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers travel as the host holds them");
+static_assert(std::endian::native == std::endian::little, "elements are sent in host order");
 
 template <class T>
 [[gnu::always_inline]] inline void scale(const T* __restrict in, std::size_t count, double weight,

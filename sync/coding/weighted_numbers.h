@@ -5,13 +5,13 @@
 
 namespace rivulet::sync {
 
-/// weight * in, as bytes (little-endian, in.bytes() of them, any alignment). The product is rounded once,
-/// from double: rounding the weight to float32 first would bias every sum. 0.03 ms per million numbers in a
-/// cache.
+/// Writes weight * in as bytes (little-endian, in.bytes() of them, any alignment). The product is rounded
+/// once, from double: rounding the weight to float32 first would bias every sum. 0.03 ms per million elements
+/// in cache.
 void scale_to(const GradientView& in, double weight, std::byte* out);
-/// sum += the numbers in sum.bytes() bytes.
+/// sum += the elements in sum.bytes() bytes.
 void add_from(const std::byte* in, const GradientView& sum);
-/// sum += weight * the numbers in sum.bytes() bytes: the bits of add_from() after scale_to().
+/// sum += weight * the elements in sum.bytes() bytes, with the same bits as scale_to() and add_from().
 void add_scaled(const std::byte* in, double weight, const GradientView& sum);
 
 }  // namespace rivulet::sync

@@ -9,14 +9,13 @@
 namespace rivulet::sync {
 namespace {
 
-/// Numbers [begin, begin + count) of the vector.
+/// Elements [begin, begin + count) of the vector.
 struct Range {
   std::size_t begin = 0;
   std::size_t count = 0;
 };
 
-/// One step of a schedule: give one range to a peer, take one from a peer, and add it to mine or put it in
-/// place.
+/// One step of a schedule: sends one range to a peer, and receives one to add or to store.
 struct Phase {
   std::uint32_t to = 0;
   Range give;
@@ -27,14 +26,14 @@ struct Phase {
 
 constexpr std::size_t ring_from_bytes = std::size_t{1024} * 1024;
 
-/// 2: both send all of theirs, both add. a + b = b + a also in floating point, so the bits agree.
+/// For 2 ranks: both send and add the whole vector. a + b = b + a in floating point, too, so the bits agree.
 std::vector<Phase> direct_schedule(std::uint32_t rank, std::size_t count) {
   const std::uint32_t peer = 1 - rank;
   return {{peer, {0, count}, peer, {0, count}, true}};
 }
 
-/// Powers of two: log2(N) halvings, after which each rank owns the sum of its part, and back by doubling. 2
-/// log2(N) steps; sends 2 (N-1)/N * size. Every part is summed on one rank only, so the bits agree.
+/// For powers of two: log2(N) halvings, after which each rank owns the sum of its part, then doublings back.
+/// 2 log2(N) steps, sends 2 (N-1)/N * size. Each part is summed on one rank only, so the bits agree.
 std::vector<Phase> halving_schedule(std::uint32_t rank, std::uint32_t world, std::size_t count) {
   std::vector<Phase> down;
   Range own{0, count};
@@ -53,8 +52,8 @@ std::vector<Phase> halving_schedule(std::uint32_t rank, std::uint32_t world, std
   return all;
 }
 
-/// Any N: every part goes once round and collects the sum, then once more round to everybody. 2 (N-1) steps;
-/// sends 2 (N-1)/N * size. Every part is summed in one order, so the bits agree.
+/// For any N: each part passes all ranks once to collect the sum, and once more to distribute it. 2 (N-1)
+/// steps, sends 2 (N-1)/N * size. Each part is summed in one order, so the bits agree.
 std::vector<Phase> ring_schedule(std::uint32_t rank, std::uint32_t world, std::size_t count) {
   const std::size_t part = (count + world - 1) / world;
   const auto range_of = [&](std::uint32_t index) {
@@ -83,7 +82,7 @@ std::vector<Phase> schedule_for(SumSchedule how, std::uint32_t rank, std::uint32
   return ring_schedule(rank, world, numbers.count);
 }
 
-/// The dense sum in place: works on `agreed` alone, `mine` is read once.
+/// The dense sum in place: works on `agreed`, reads `mine` once.
 class Sum final : public Aggregation {
  public:
   explicit Sum(SumSchedule how) : how_(how) {}
@@ -112,8 +111,8 @@ class Sum final : public Aggregation {
   std::size_t current_ = 0;
   Ticket sent_;
   std::vector<Ticket> received_;     ///< by phase
-  std::vector<std::size_t> offset_;  ///< by phase, where in scratch_ an `add` range lands
-  std::vector<std::byte> scratch_;   ///< no larger than the vector; reused round after round
+  std::vector<std::size_t> offset_;  ///< by phase: offset in scratch_ of a range to be added
+  std::vector<std::byte> scratch_;   ///< at most the vector's size; reused each round
   bool failed_ = false;
   Error error_;
 };
@@ -132,7 +131,7 @@ Status Sum::begin(Transport& transport, const Exchange& exchange) {
 }
 
 void Sum::load_mine(const Exchange& exchange) {
-  RIVULET_CHECK(exchange.payload_bytes() == exchange.agreed.bytes(), "the sum is of all numbers");
+  RIVULET_CHECK(exchange.payload_bytes() == exchange.agreed.bytes(), "a dense sum takes all elements");
   if (!exchange.sends(transport_->rank())) {
     std::memset(agreed_.host_bytes().data(), 0, agreed_.bytes());
     return;
@@ -147,7 +146,7 @@ void Sum::load_mine(const Exchange& exchange) {
   if (exchange.residual != nullptr) exchange.residual->sent_all();
 }
 
-/// Ranges to add land in the scratch, so their receives can all be open before anybody sends.
+/// Posts all receives of ranges to be added. They use the scratch, so all can be open before any send.
 void Sum::post_reduce_receives() {
   received_.assign(phases_.size(), {});
   offset_.assign(phases_.size(), 0);
@@ -181,7 +180,7 @@ Progress Sum::poll() {
   return Progress::done;
 }
 
-/// Waits for the send too: what is being sent must not change, and the next step may add into it.
+/// Waits for the send, too: the next step may add into the range being sent.
 Progress Sum::finish_phase() {
   for (const Ticket ticket : {received_[current_], sent_}) {
     const Progress p = transport_->poll(ticket);

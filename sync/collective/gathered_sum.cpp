@@ -29,7 +29,7 @@ class GatheredSum final : public SpeculativeAggregation {
   Transport* transport_ = nullptr;
   Exchange exchange_;
   Ticket pending_;
-  bool forgets_ = false;                     ///< what is contributed is for nothing
+  bool forgets_ = false;                     ///< discards the contributions
   std::shared_ptr<const PayloadSum> total_;  ///< null: not done
   bool failed_ = false;
   Error error_;
@@ -48,7 +48,7 @@ Status GatheredSum::begin(Transport& transport, const Exchange& exchange) {
   exchange_ = exchange;
   total_.reset();
   forgets_ = false;
-  if (early_) return ok();  // send() has contributed
+  if (early_) return ok();  // send() has contributed already
   transport_ = &transport;
   failed_ = false;
   const bool tells = exchange.sends(transport.rank());

@@ -53,7 +53,7 @@ Result<PayloadHeader> decode_header(std::span<const std::byte> bytes) {
     return broken("the checksum is wrong");
   }
   if (const auto v = take<std::uint16_t>(bytes.data() + 4); v != version) {
-    return broken("version " + std::to_string(v) + ", this program knows 1");
+    return broken("version " + std::to_string(v) + ", this program supports 1");
   }
   PayloadHeader header;
   header.compressor = take<std::uint16_t>(bytes.data() + 6);

@@ -11,15 +11,15 @@ namespace {
 
 /// Header and payload of one rank.
 struct SlotMessage {
-  std::vector<std::byte> bytes;  ///< keeps its memory from round to round
-  Ticket ticket;                 ///< of its receive
+  std::vector<std::byte> bytes;  ///< reused in each round
+  Ticket ticket;                 ///< ticket of the receive
   bool posted = false;
   bool expected = false;  ///< in this round
   bool here = false;
 };
 
-/// Everyone sends its payload to everyone; all add all payloads, their own included, in rank order, so that
-/// the sum has the same bits everywhere. Who sends nothing is known from the plan.
+/// Sends each rank's payload to all. Each rank adds all payloads, including its own, in rank order, so the
+/// sum has the same bits everywhere. The plan determines which ranks send.
 class SlotGather final : public SpeculativeAggregation {
  public:
   explicit SlotGather(bool early) : early_(early) {}
@@ -40,7 +40,7 @@ class SlotGather final : public SpeculativeAggregation {
   Progress receive_from(std::uint32_t rank);
   Progress use_next();
   Progress fail(Error error);
-  /// Each rank starts with its right neighbour, so that not all of them send to rank 0 first.
+  /// Starts with the right neighbor, so that not all ranks send to rank 0 first.
   template <class F>
   void for_each_peer(F f) {
     for (std::uint32_t k = 1; k < transport_->world(); ++k) f((transport_->rank() + k) % transport_->world());
@@ -52,10 +52,10 @@ class SlotGather final : public SpeculativeAggregation {
   const bool early_;
   Transport* transport_ = nullptr;
   Exchange exchange_;
-  std::vector<SlotMessage> messages_;  ///< by rank, mine included
+  std::vector<SlotMessage> messages_;  ///< by rank, including this one
   std::vector<Ticket> sends_;
-  std::uint32_t next_ = 0;  ///< rank whose bytes are used next
-  bool forgets_ = false;    ///< what comes is for nothing
+  std::uint32_t next_ = 0;  ///< rank whose payload is added next
+  bool forgets_ = false;    ///< discards what is received
   bool failed_ = false;
   Error error_;
 };
@@ -66,7 +66,7 @@ void SlotGather::start(Transport& transport, const Exchange& exchange) {
   failed_ = false;
   sends_.clear();
   messages_.resize(transport.world());
-  // A receive that is posted keeps its memory; slots of another size come with another exchange (session).
+  // A posted receive keeps its buffer. The session creates a new object for slots of another size.
   for (SlotMessage& message : messages_)
     if (!message.posted) message.bytes.resize(payload_header_bytes + exchange.payload_bytes());
 }
@@ -141,7 +141,7 @@ Progress SlotGather::poll() {
   return p;
 }
 
-/// What is wrong with what came is found out also while a lower rank is silent.
+/// Checks a received message at once, even while a lower rank is silent.
 Progress SlotGather::receive_from(std::uint32_t rank) {
   SlotMessage& message = messages_[rank];
   if (!message.expected || message.here) return Progress::done;

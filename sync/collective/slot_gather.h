@@ -5,9 +5,9 @@
 
 namespace rivulet::sync {
 
-/// The aggregation "gather" with messages. `early`: contributions leave before the plan is known, send()
-/// before begin(); each peer's receive is posted a round ahead, so that a payload crosses the wire once and
-/// asks nobody. Else begin() sends. Same bits.
+/// Creates the collective "gather" with messages. `early`: contributions are sent before the plan is known,
+/// with send() before begin(). Each receive is posted a round ahead, so that a payload needs no handshake.
+/// Else begin() sends. Same bits.
 std::unique_ptr<SpeculativeAggregation> make_slot_gather(bool early);
 
 }  // namespace rivulet::sync

@@ -12,7 +12,7 @@
 namespace rivulet::sync {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "fields are sent as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "fields are sent in host order");
 
 constexpr std::uint64_t magic = 0x3145544154535652;  // "RVSTATE1"
 constexpr std::size_t header_bytes = 64;
@@ -61,8 +61,8 @@ struct StateExchange::State {
       : transport(t), view(v), bytes_max(most), give_up_at(end) {
     for (std::uint32_t rank = 0; rank < view.world(); ++rank)
       if (!is_holder(rank)) lacking.push_back(rank);
-    // A state on its way fills a wire: then everybody settles by messages, behind it. Before anybody can be
-    // slow: waiting for the others is not a lack of progress.
+    // A state in flight fills the link, so the barrier then uses messages, which queue behind it. Receives
+    // are posted here, before a peer can be slow: waiting for peers does not count for the progress deadline.
     settled.emplace(t, Lane::settled, word_bytes,
                     lacking.empty() ? Barrier::Means::any : Barrier::Means::messages);
     settled->be_patient();
@@ -114,11 +114,11 @@ struct StateExchange::State {
 Progress StateExchange::State::read_header() {
   const std::size_t length = get(header, 2);
   if (get(header, 0) != magic || get(header, 3) != digest_of(std::span(header).first(24)).low)
-    return fail(not_a_state("does not begin like one"));
-  if (get(header, 1) != view.token) return fail(not_a_state("is of another view"));
+    return fail(not_a_state("has an invalid header"));
+  if (get(header, 1) != view.token) return fail(not_a_state("belongs to another view"));
   if (length == 0 || length > bytes_max)
-    return fail(not_a_state("would be " + std::to_string(length) + " bytes long, at most " +
-                            std::to_string(bytes_max) + " are possible"));
+    return fail(not_a_state("has " + std::to_string(length) + " bytes, at most " + std::to_string(bytes_max) +
+                            " are allowed"));
   bytes.resize(length);
   sums.resize(8 * pieces_of(length));
   pending = {transport.receive(my_donor(), Lane::state, sums),
@@ -128,7 +128,7 @@ Progress StateExchange::State::read_header() {
 }
 
 Progress StateExchange::State::check_body() {
-  if (sums_of(bytes) != sums) return fail(not_a_state("was damaged on its way"));
+  if (sums_of(bytes) != sums) return fail(not_a_state("was damaged in transit"));
   stage = Stage::taken;
   return Progress::done;
 }
@@ -136,7 +136,7 @@ Progress StateExchange::State::check_body() {
 StateExchange::StateExchange(Transport& transport, const ViewSpec& view, std::size_t bytes_max,
                              TimePoint give_up_at)
     : state_(std::make_unique<State>(transport, view, bytes_max, give_up_at)) {
-  RIVULET_CHECK(!view.holders.empty(), "somebody holds the target of a view");
+  RIVULET_CHECK(!view.holders.empty(), "a view without a holder of its target");
 }
 
 StateExchange::~StateExchange() = default;
@@ -192,7 +192,7 @@ Progress StateExchange::poll(TimePoint now) {
   if (p == Progress::failed) return p;
   if (p == Progress::pending) {
     if (now < s.give_up_at) return p;
-    return s.fail({ErrorCode::timed_out, "the view's state did not reach everybody in time"});
+    return s.fail({ErrorCode::timed_out, "the view's state did not reach all devices in time"});
   }
   RIVULET_CHECK(s.stage != Stage::resting, "poll() before take() or settle()");
   if (s.stage == Stage::header) return s.read_header();

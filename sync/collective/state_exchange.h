@@ -11,36 +11,36 @@
 
 namespace rivulet::sync {
 
-/// The first thing in a view: ranks that lack the view's target get its bytes from those that hold it, then
-/// everybody waits until everybody is settled. Opaque bytes, checked on arrival: 64-byte header, one checksum
-/// per MiB, the bytes. The i-th rank that lacks it gets it from holder i modulo their number.
+/// First exchange of a view: ranks without the view's target receive its bytes from ranks that have it, then
+/// all ranks wait for each other. The bytes are opaque and checked on arrival: 64-byte header, one checksum
+/// per MiB, the bytes. The i-th rank without the target receives it from holder i modulo their number.
 ///
 ///   holder:  give(bytes)          -> settle() -> poll() ... done
 ///   other:   take() -> poll() ... -> taken()  -> settle() -> poll() ... done
 ///
-/// A donor's death fails the view like any other; the next view has other donors, or another target. The
-/// whole takes at most `patience`: others wait for a slow transfer, not for a silent peer. Owner: the train
+/// A donor's death fails the view as any other; the next view has other donors or another target. The
+/// deadline is `give_up_at`: ranks wait for a slow transfer, but not for a silent peer. Owner: the train
 /// thread. poll() never waits. Lives inside a View, longer than its transport's operations.
 class StateExchange {
  public:
-  /// `bytes_max`: longer ones are refused before anything is allocated.
+  /// Rejects states above `bytes_max` before it allocates memory.
   StateExchange(Transport& transport, const ViewSpec& view, std::size_t bytes_max, TimePoint give_up_at);
   ~StateExchange();
   StateExchange(const StateExchange&) = delete;
   StateExchange& operator=(const StateExchange&) = delete;
 
-  /// This rank holds the target.
+  /// True if this rank has the target.
   [[nodiscard]] bool holds() const;
-  /// ... and somebody gets it from here.
+  /// True if this rank sends the target to another.
   [[nodiscard]] bool gives() const;
   void give(std::vector<std::byte> bytes);
   void take();
-  /// What arrived; after take() was polled to done.
+  /// The received bytes, after poll() of take() has returned done.
   [[nodiscard]] std::span<const std::byte> taken() const;
   void settle();
 
   Progress poll(TimePoint now);
-  /// Errors: the transport's; protocol (not a state, too long, damaged: names the rank); timed_out.
+  /// Errors: the transport's; protocol (not a state, too long, damaged; names the rank); timed_out.
   [[nodiscard]] const Error& error() const;
 
  private:

@@ -11,38 +11,38 @@
 
 namespace rivulet::sync {
 
-/// What a slot holds.
+/// Content of a slot.
 enum class SlotKind : std::uint8_t {
-  whole,    ///< all numbers as they are
-  entries,  ///< some of them
-  mixture,  ///< a little of all
+  whole,    ///< all elements, unchanged
+  entries,  ///< some elements
+  mixture,  ///< a low-rank approximation of all elements
 };
 
-/// Parameters to the bytes of a slot, whose size all devices know before, and back. Stateless: functions of
-/// their arguments; any thread. To add one, add a file sync/compressor/<name>.cpp that defines
-/// `const CompressorEntry compressor_<name>`; its keys are configuration keys.
+/// Encodes parameters into a slot, whose size all devices know in advance, and decodes it. Stateless pure
+/// functions; any thread. To add one, add a file sync/compressor/<name>.cpp that defines `const
+/// CompressorEntry compressor_<name>`; its keys are configuration keys.
 struct CompressorEntry {
   std::string_view name;
   std::uint16_t wire_id;  ///< in the payload header; unique, never reused
   std::string_view help;
-  /// What a slot leaves out is kept and sent later (sync/residual/residual.h); else it is forgotten.
+  /// The residual keeps what a slot leaves out (sync/residual/residual.h) and sends it later; else it is
+  /// dropped.
   bool keeps_residual = false;
-  /// What a slot leaves out it leaves out number by number: so a device may keep the momentum of these, and
-  /// there are slots of parts of the parameters. Else it says a little of all.
+  /// A slot leaves out whole elements. So a device can keep their momentum, and slots of parts of the
+  /// parameters are possible. False: a slot approximates all elements.
   bool entries = true;
-  /// Of the slot that holds this share of the parameters. `settings`: of its own keys. 1 <= bytes <= 2 GB.
+  /// Size of a slot that holds this share of the parameters. `settings`: of its own keys. 1 <= bytes <= 2 GB.
   std::uint64_t (*slot_bytes)(const ContributionShape& shape, double keep_ratio, const Settings& settings);
-  /// Fills all of `slot` with as much of `numbers` [P], in host memory, as fits.
+  /// Fills `slot` with as much of `numbers` [P], in host memory, as fits.
   void (*encode)(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot);
-  /// sum [P] += weight * what is in the slot, which a peer wrote: every length and index is checked. Errors:
-  /// protocol; the sum is garbage then.
+  /// sum [P] += weight * the slot, which is untrusted: checks every length and index. Errors: protocol; the
+  /// sum is then undefined.
   Status (*decode_add)(const Coding& coding, std::span<const std::byte> slot, double weight,
                        const GradientView& sum);
   std::span<const Key> keys = {};
-  /// Controllers that choose how much to send send slots of this kind by it.
+  /// Controllers that choose the keep ratio use this compressor for slots of this kind.
   bool usual = false;
-  /// Bytes of a slot of its own that hold numbers; the others say where they belong, or stay empty. Not set:
-  /// all of them.
+  /// Bytes of a slot that hold values; the others hold positions or padding. Null: all of them.
   std::uint64_t (*value_bytes)(const Coding& coding, std::span<const std::byte> slot) = nullptr;
 
   [[nodiscard]] constexpr SlotKind kind() const {

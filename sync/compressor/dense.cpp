@@ -4,14 +4,14 @@
 namespace rivulet::sync {
 namespace {
 
-// Every number, as it is. 4 or 8 bytes per number; about 0.2 ms per million each way.
+// All elements, unchanged. 4 or 8 bytes per element; about 0.2 ms per million each way.
 
 std::uint64_t slot_bytes(const ContributionShape& shape, double, const Settings&) {
   return shape.parameters() * bytes_of(shape.scalar);
 }
 
 void encode(const Coding&, const GradientView& numbers, std::span<std::byte> slot) {
-  RIVULET_CHECK(slot.size() == numbers.bytes(), "a dense slot holds all numbers");
+  RIVULET_CHECK(slot.size() == numbers.bytes(), "a dense slot holds all elements");
   scale_to(numbers, 1.0, slot.data());
 }
 
@@ -28,7 +28,7 @@ Status decode_add(const Coding&, std::span<const std::byte> slot, double weight,
 extern const CompressorEntry compressor_dense;
 const CompressorEntry compressor_dense{.name = "dense",
                                        .wire_id = 1,
-                                       .help = "every number, as it is",
+                                       .help = "all elements, unchanged",
                                        .slot_bytes = &slot_bytes,
                                        .encode = &encode,
                                        .decode_add = &decode_add,

@@ -6,8 +6,8 @@
 namespace rivulet::sync {
 namespace {
 
-// The threshold of Deep Gradient Compression (Lin et al., ICLR 2018), as GRACE and GraVAC's code have it:
-// that of the largest of a sample, raised or lowered until about as many numbers as wanted lie above. Its
+// The threshold of Deep Gradient Compression (Lin et al., ICLR 2018), as in the code of GRACE and GraVAC:
+// taken from a sample, then raised or lowered until about the requested number of elements exceed it. Its
 // momentum correction is compression.momentum = "own".
 
 constexpr std::array keys{sparse_values_key};
@@ -23,7 +23,7 @@ struct Sampled {
 }  // namespace
 
 extern const CompressorEntry compressor_dgc;
-const CompressorEntry compressor_dgc = sparse_compressor<Sampled>(
-    "dgc", 5, "numbers above a threshold that a sample of them gives (DGC), the rest later", keys);
+const CompressorEntry compressor_dgc =
+    sparse_compressor<Sampled>("dgc", 5, "elements above a sampled threshold (DGC), the rest later", keys);
 
 }  // namespace rivulet::sync

@@ -11,16 +11,16 @@ namespace {
 
 // Each tensor as a product of two thin matrices, P Q^T (sync/coding/low_rank.h), with error feedback. A slot:
 //
-//   all P | all Q | the numbers of small tensors, as they are
+//   all P | all Q | elements of small tensors, unchanged
 //
-// Collective low_rank sums P and Q of all ranks on the way, and remembers Q: PowerSGD. Others send each
-// rank's own, from the same numbers drawn in this round, in two steps of the power method.
+// The collective low_rank sums P and Q of all ranks and keeps Q between rounds: PowerSGD. Other collectives
+// send each rank's own P and Q, after two steps of the power method from a Q drawn in each round.
 
 constexpr std::array keys{
     Key{.name = LowRankLayout::rank_key,
         .type = KeyType::integer,
         .text = "2",
-        .help = "of compressor low_rank: columns of the thin matrices; 1 to 4 are usual",
+        .help = "for compressor low_rank: columns of the thin matrices; usually 1 to 4",
         .least = 1,
         .most = 64},
 };
@@ -31,7 +31,7 @@ struct Parts {
   std::vector<T> left, right, whole;
   explicit Parts(const LowRankLayout& layout)
       : left(layout.left()), right(layout.right()), whole(layout.whole()) {}
-  /// f(part), in the order of a slot.
+  /// Calls f(part) in the order of a slot.
   template <class F>
   void each(F f) {
     f(left);
@@ -44,7 +44,7 @@ std::size_t numbers_of(const LowRankLayout& layout) {
   return layout.left() + layout.right() + layout.whole();
 }
 
-/// The same whatever share is asked for.
+/// Independent of the keep ratio.
 std::uint64_t slot_bytes(const ContributionShape& shape, double, const Settings& settings) {
   return numbers_of(LowRankLayout(shape, settings)) * bytes_of(shape.scalar);
 }
@@ -77,7 +77,8 @@ template <class T>
 Status add_as(const Coding& coding, std::span<const std::byte> slot, double weight, const GradientView& sum) {
   const LowRankLayout layout(*coding.shape, *coding.settings);
   if (slot.size() != numbers_of(layout) * sizeof(T))
-    return Error{ErrorCode::protocol, "low_rank slot has " + std::to_string(slot.size()) + " bytes of " +
+    return Error{ErrorCode::protocol, "low_rank slot has " + std::to_string(slot.size()) +
+                                          " bytes, expected " +
                                           std::to_string(numbers_of(layout) * sizeof(T))};
   Parts<T> parts(layout);
   const std::byte* in = slot.data();

@@ -7,13 +7,13 @@
 namespace rivulet::sync {
 namespace {
 
-// GraVAC's "compress the compressed" (Tyagi and Swany, CLOUD 2023): of all numbers a few times as many as
-// wanted, by the threshold of a sample; of those the largest.
+// GraVAC's "compress the compressed" (Tyagi and Swany, CLOUD 2023): a sampled threshold selects a few times
+// as many elements as requested, of which the largest are sent.
 
 constexpr Key first_level{
     .name = "compression.multi_level.times",
     .text = "10",
-    .help = "of compressor multi_level: how many times as many numbers the first level leaves",
+    .help = "for compressor multi_level: candidates of the first level for each element sent",
     .least = 1,
     .most = 1000};
 constexpr std::array keys{sparse_values_key, first_level};
@@ -34,7 +34,7 @@ struct Levels {
 
 extern const CompressorEntry compressor_multi_level;
 const CompressorEntry compressor_multi_level = sparse_compressor<Levels>(
-    "multi_level", 7, "the largest of the largest: a threshold first, then exactly (GraVAC's multi-level)",
-    keys);
+    "multi_level", 7,
+    "the largest elements, found among those above a sampled threshold (GraVAC's multi-level)", keys);
 
 }  // namespace rivulet::sync

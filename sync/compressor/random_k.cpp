@@ -8,16 +8,16 @@
 namespace rivulet::sync {
 namespace {
 
-// Random-k with error feedback (Stich et al., Sparsified SGD with Memory, 2018). The parameters are cut into
-// k runs of equal length, and one number of each is sent, drawn alike on all devices: no position travels,
-// all devices send the same ones, and each comes with probability k / P. Two passes over k; bytes: k numbers.
+// Random-k with error feedback (Stich et al., Sparsified SGD with Memory, 2018). Cuts the parameters into k
+// ranges of equal length and sends one element of each, drawn alike on all devices: no positions are
+// sent, and each element is sent with probability k / P. Two passes over k; bytes: k elements.
 
 constexpr std::array keys{Key{.name = "compression.random_k.seed",
                               .type = KeyType::integer,
                               .text = "1",
-                              .help = "what the numbers that are sent are drawn with"}};
+                              .help = "seed for drawing the elements that are sent"}};
 
-/// visit(number of the entry, position) of the `k` that are drawn.
+/// Calls visit(index of the entry, position) for the `k` drawn elements.
 template <class Visit>
 void for_each_drawn(const Coding& coding, std::size_t count, std::size_t k, Visit visit) {
   const auto seed = static_cast<std::uint64_t>(coding.settings->integer(keys[0].name));
@@ -62,7 +62,8 @@ Status decode_add(const Coding& coding, std::span<const std::byte> slot, double 
   const std::size_t number = bytes_of(sum.scalar);
   if (slot.empty() || slot.size() % number != 0 || slot.size() > sum.bytes())
     return Error{ErrorCode::protocol, "random-k slot has " + std::to_string(slot.size()) +
-                                          " bytes, which are no numbers of " + std::to_string(sum.count)};
+                                          " bytes, not a whole number of elements up to " +
+                                          std::to_string(sum.count)};
   sum.scalar == Scalar::f32 ? add_as<float>(coding, slot, weight, sum)
                             : add_as<double>(coding, slot, weight, sum);
   return ok();
@@ -73,7 +74,7 @@ Status decode_add(const Coding& coding, std::span<const std::byte> slot, double 
 extern const CompressorEntry compressor_random_k;
 const CompressorEntry compressor_random_k{.name = "random-k",
                                           .wire_id = 2,
-                                          .help = "numbers drawn at random, the rest later",
+                                          .help = "elements drawn at random, the rest later",
                                           .keeps_residual = true,
                                           .slot_bytes = &slot_bytes,
                                           .encode = &encode,

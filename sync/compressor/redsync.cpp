@@ -6,8 +6,8 @@
 namespace rivulet::sync {
 namespace {
 
-// RedSync (Fang et al., JPDC 2019), trimmed: a threshold between the mean and the largest size, halved until
-// more numbers than wanted and less than twice as many lie above it.
+// RedSync (Fang et al., JPDC 2019), trimmed: bisects a threshold between mean and largest magnitude, until k
+// to 2 k elements exceed it, for k requested ones.
 
 constexpr std::array keys{sparse_values_key};
 
@@ -23,6 +23,6 @@ struct Bisected {
 
 extern const CompressorEntry compressor_redsync;
 const CompressorEntry compressor_redsync = sparse_compressor<Bisected>(
-    "redsync", 6, "numbers above a threshold found by halves (RedSync), the rest later", keys);
+    "redsync", 6, "elements above a bisected threshold (RedSync), the rest later", keys);
 
 }  // namespace rivulet::sync

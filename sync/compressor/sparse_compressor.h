@@ -2,8 +2,7 @@
 #include "sync/coding/sparse_slot.h"
 #include "sync/compressor/compressor.h"
 
-/// Compressors that send some numbers and leave the others out (sync/coding/sparse_slot.h): each is how it
-/// finds them.
+/// Compressors that send a subset of the elements (sync/coding/sparse_slot.h). They differ in the selection.
 namespace rivulet::sync {
 
 template <class Of>
@@ -13,7 +12,7 @@ void encode_by(const Coding& coding, const GradientView& numbers, std::span<std:
   else
     encode_sparse<double>(coding, numbers.as<double>(), &Of::template select<double>, slot);
 }
-/// The entry of a compressor that finds its numbers by Of::select<T>, a Select<T>.
+/// Returns the entry of a compressor that selects elements by Of::select<T>, a Select<T>.
 template <class Of>
 constexpr CompressorEntry sparse_compressor(std::string_view name, std::uint16_t wire_id,
                                             std::string_view help, std::span<const Key> keys,

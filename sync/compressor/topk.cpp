@@ -6,14 +6,14 @@
 namespace rivulet::sync {
 namespace {
 
-// Top-k with error feedback (Stich et al., Sparsified SGD with Memory, 2018): the numbers of the largest size
-// are sent, all others later.
+// Top-k with error feedback (Stich et al., Sparsified SGD with Memory, 2018): sends the elements of largest
+// magnitude now, the others later.
 
 constexpr Key per_tensor{
     .name = "compression.topk.per_tensor",
     .type = KeyType::boolean,
     .text = "false",
-    .help = "of compressor topk: the same share of every tensor, and not of all numbers together"};
+    .help = "for compressor topk: keeps the same share of each tensor, not of all elements together"};
 constexpr std::array keys{sparse_values_key, per_tensor};
 
 struct Largest {
@@ -37,6 +37,6 @@ struct Largest {
 
 extern const CompressorEntry compressor_topk;
 const CompressorEntry compressor_topk =
-    sparse_compressor<Largest>("topk", 3, "the largest numbers, the rest later", keys, true);
+    sparse_compressor<Largest>("topk", 3, "the largest elements, the rest later", keys, true);
 
 }  // namespace rivulet::sync

@@ -10,20 +10,20 @@
 namespace rivulet::sync::policy {
 namespace {
 
-constexpr double time_share = 0.05;  ///< of the time, for agreements
-// Points of accuracy that a choice costs.
-constexpr double loss_of_step = 0.04;  ///< each beyond the first four
+constexpr double time_share = 0.05;  ///< share of the time that synchronizations may take
+// Loss of a choice, in points of accuracy.
+constexpr double loss_of_step = 0.04;  ///< per local step beyond the first four
 constexpr double loss_of_halving = 0.48;
-constexpr double enough_of_gradients = 0.02;  ///< a larger share of them learns no more
-constexpr double loss_of_drift = 4;           ///< each doubling beyond what the streams allow
-constexpr double loss_of_growth = 1;          ///< ... while they are alike
-constexpr double loss_of_slowness = 1.5;      ///< each halving of the rows in a time
-constexpr double loss_of_crawling = 4;        ///< ... below this part of what a device can
+constexpr double enough_of_gradients = 0.02;  ///< higher keep ratios of gradients learn no more
+constexpr double loss_of_drift = 4;           ///< per doubling of local steps beyond what the streams allow
+constexpr double loss_of_growth = 1;          ///< the same, while streams are alike
+constexpr double loss_of_slowness = 1.5;      ///< per halving of the rows trained per second
+constexpr double loss_of_crawling = 4;        ///< per halving of the training speed below least_speed
 constexpr double least_speed = 0.4;
-constexpr double first_steps = 4;  ///< streams that differ lead apart before it is known
+constexpr double first_steps = 4;  ///< low: streams that differ drift apart unmeasured
 constexpr double first_keep = 0.02;
 constexpr double harmless_steps = 4;
-constexpr double eager = 2;  ///< times its rate, that a budget is spent ahead at first
+constexpr double eager = 2;  ///< maximum spending rate of a soft budget at first, as a multiple of its rate
 constexpr std::array shares{0.05, 0.03, 0.02, 0.01, 0.005};
 
 std::string percent(double share) {
@@ -61,9 +61,9 @@ double Chooser::time_of(double steps, const Price& price) const {
 Choice Chooser::with(double keep) const {
   const Price price = price_of(keep);
   const double for_bytes = steps_for_bytes(price);
-  // What the streams do not allow is not done for the time, only for the budget.
+  // The time share never demands more local steps than the streams allow. Only the budget does.
   const double for_time = std::min({steps_for_time(price), limits_.most, memory_[most_at]});
-  // Where streams are alike, a few own steps learn more than as many sums (measured: bench/agreeing).
+  // Where streams are alike, a few local steps learn more than as many sums (measured: bench/agreeing).
   const double least = may_grow() || has_copies() ? std::min(harmless_steps, limits_.most) : 1;
   const double steps =
       std::clamp(std::max({for_bytes, for_time, least, memory_[rest_at]}), 1.0, longest_apart);
@@ -75,7 +75,7 @@ Choice Chooser::best() const {
   if (!leaves_compression_to_when(inputs_.config)) return with(inputs_.entered.way.keep_ratio);
   if (is_tiny()) return with(1);
   if (sends_all()) return {1, 1, 0, true};
-  // Where there is nothing to learn, no larger share is sent than was.
+  // On a plateau the keep ratio is never raised.
   const double most = rests() ? std::max(memory_[keep_at], shares.back()) : shares.front();
   Choice best{.loss = std::numeric_limits<double>::infinity()};
   for (const double keep : shares)
@@ -109,10 +109,10 @@ bool Chooser::may_grow() const {
 double Chooser::steps_for_bytes(const Price& price, Spending spending) const {
   const double a_step = budget_.of_stream > 0 ? budget_.of_stream * memory_[step_bytes_at]
                                               : budget_.bytes_per_second * memory_[step_seconds_at];
-  // What was sent too much, or could have been sent, comes back by and by.
+  // A surplus or deficit is spent or recovered gradually.
   const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
   double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
-  // Streams that are alike learn as much from fewer agreements.
+  // Streams that are alike learn as much from fewer synchronizations, so only others spend ahead.
   const bool differ = memory_[alike_variance_at] > 0 && memory_[alike_at] < streams_differ;
   if (spending == Spending::ahead && differ)
     back = std::min(eager, back + eager * std::clamp(memory_[ahead_at], 0.0, 1.0));
@@ -158,7 +158,7 @@ bool Chooser::affords_mixture() const {
 double Chooser::loss_of(double steps, double keep, const Price& price) const {
   const double enough = steps > 1 || may_grow() ? shares.front() : enough_of_gradients;
   const double few = doublings(enough / std::min(keep, enough));
-  // Copies of rows hold devices together: ten steps cost a point more than four (measured: bench/agreeing
+  // Injected rows keep devices together: ten steps cost one point more than four (measured: bench/agreeing
   // skew, topk 5 %).
   const double apart = may_grow() || has_copies() ? loss_of_growth : loss_of_drift;
   const double drift = apart * doublings(steps / memory_[most_at]);
@@ -168,7 +168,7 @@ double Chooser::loss_of(double steps, double keep, const Price& price) const {
   return loss_of_step * std::max(0.0, steps - harmless_steps) + loss_of_halving * few + drift + slowness;
 }
 
-/// Nothing is known yet: little is sent on any link, and soon.
+/// Before any measurement: small contributions, soon, on any link.
 Choice Chooser::first() const {
   const bool chooses = leaves_compression_to_when(inputs_.config);
   return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.way.keep_ratio, 0,
@@ -177,20 +177,20 @@ Choice Chooser::first() const {
 
 std::string Chooser::words_of(const Choice& choice, const Price& price, const Words& besides) const {
   const double stream = choice.steps * memory_[step_bytes_at];
-  std::string words = "agree every ";
+  std::string words = "synchronize every ";
   words += choice.steps == 1 ? "step" : std::to_string(static_cast<int>(choice.steps)) + " steps";
   if (!besides.how.empty())
-    words += " on all parameters, " + std::string(besides.how);
+    words += ", all parameters, " + std::string(besides.how);
   else if (choice.keep >= 1)
-    words += " on all parameters";
+    words += ", all parameters";
   else
-    words += " on " + percent_of_few(choice.keep) + " % of the parameters";
+    words += ", " + percent_of_few(choice.keep) + " % of the parameters";
   if (stream > 0) words += ": " + percent(price.bytes / stream) + " % of the rows' bytes";
   words += ", " + percent(time_of(choice.steps, price)) + " % of the time";
-  if (besides.overlap) words += " apart from the steps made meanwhile";
+  if (besides.overlap) words += ", overlapped with local steps";
   words += besides.streams;
   if (rests()) words += ", the loss no longer falls";
-  return choice.fits ? words : words + "; the budget does not suffice";
+  return choice.fits ? words : words + "; the budget is too small";
 }
 
 }  // namespace rivulet::sync::policy

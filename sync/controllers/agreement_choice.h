@@ -10,59 +10,58 @@
 #include "sync/policy/agreement_cost.h"
 #include "sync/policy/controller.h"
 
-/// Which way of agreeing hurts least, for the controller "auto" of when. Pure.
+/// Chooses interval and keep ratio for the controller "auto" of `when`. Pure.
 namespace rivulet::sync::policy {
 
-/// What that controller remembers, by place; averages are of the last agreements.
+/// Layout of that controller's memory. Averages are over the last synchronizations.
 enum AutoPlace : std::size_t {
-  steps_at,  ///< own steps of the last choice; 0: there was none
-  keep_at,   ///< its share of the parameters
-  most_at,   ///< own steps that the streams allow
-  alike_at,  ///< of CoherenceFilter
+  steps_at,  ///< local steps of the last choice; 0: none yet
+  keep_at,   ///< keep ratio of the last choice
+  most_at,   ///< maximum local steps that the streams allow
+  alike_at,  ///< first value of CoherenceFilter
   alike_variance_at,
   expected_common_at,
   expected_spread_at,
   seen_at,
   seen_steps_at,
   streams_age_at,
-  plateau_at,  ///< of Plateau
-  rest_at =
-      plateau_at + Plateau::numbers,  ///< own steps at least, while there is nothing to learn; 0: there is
-  settled_at,                         ///< agreements since the choice has changed
-  balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
-  ahead_at,         ///< of what a budget that steers may be spent ahead at first, the part that is left
-  step_bytes_at,    ///< of the records that a device trains in a step
-  step_seconds_at,  ///< from one own step to the next
-  wait_at,          ///< seconds that devices which could compute have waited for the last one
-  loss_at,          ///< of the last few hundred rows
-  usual_loss_at,    ///< of the last few thousand
+  plateau_at,                               ///< first value of Plateau
+  rest_at = plateau_at + Plateau::numbers,  ///< minimum local steps on a plateau; 0: no plateau
+  settled_at,                               ///< synchronizations since the last change of choice
+  balance_at,                               ///< bytes left of the budget; negative: overspent
+  ahead_at,         ///< remaining part of what a soft budget may spend ahead at first, 1 to 0
+  step_bytes_at,    ///< record bytes that a device trains per step
+  step_seconds_at,  ///< time from one local step to the next
+  wait_at,          ///< mean seconds that devices able to compute waited for the last device
+  loss_at,          ///< mean over the last few hundred rows
+  usual_loss_at,    ///< mean over the last few thousand rows
   loss_noise_at,    ///< relative variance of the loss of a single row
-  overshot_at,      ///< agreements until own steps may become more again, after the loss has jumped
-  exchange_at,      ///< seconds that the last exchanges took
-  expected_at,      ///< that the next one should take
-  copies_at,        ///< bytes that a device sends of its rows with an agreement
-  cost_at,          ///< of LinearFit
+  overshot_at,      ///< synchronizations until local steps may increase again after a jump of the loss
+  exchange_at,      ///< mean seconds of the last exchanges
+  expected_at,      ///< predicted seconds of the next exchange
+  copies_at,        ///< bytes of injected rows that a device sends per synchronization
+  cost_at,          ///< first value of LinearFit
   memory_size = cost_at + LinearFit::numbers,
 };
 
-constexpr double streams_differ = 0.6;     ///< coherence below
-constexpr double streams_are_alike = 0.8;  ///< ... above
-constexpr double steps_with_copies = 4;    ///< that streams which differ allow while devices see others' rows
-constexpr double settling = 2;             ///< agreements between two changes
-constexpr double balance_seconds = 60;     ///< in which what was spent too much comes back
-constexpr double longest_apart = 8000;     ///< own steps that a budget may ask for
+constexpr double streams_differ = 0.6;     ///< coherence below this value
+constexpr double streams_are_alike = 0.8;  ///< coherence above this value
+constexpr double steps_with_copies = 4;    ///< maximum for streams that differ, while rows are injected
+constexpr double settling = 2;             ///< minimum synchronizations between two changes
+constexpr double balance_seconds = 60;     ///< time to work off a budget deficit
+constexpr double longest_apart = 8000;     ///< maximum local steps that a budget may demand
 
 struct Choice {
   double steps = 1;
   double keep = 1;
-  double loss = 0;   ///< points of accuracy that it costs, about
-  bool fits = true;  ///< the budget
+  double loss = 0;   ///< estimated loss in points of accuracy
+  bool fits = true;  ///< within the budget
 };
 
-/// How to agree so that bytes and time fit, and little is lost.
+/// Chooses interval and keep ratio within the limits for bytes and time, at minimum loss.
 class Chooser {
  public:
-  /// `most`: own steps; `facts_bytes`: of one device.
+  /// `most`: maximum local steps. `facts_bytes`: size of one device's facts.
   struct Limits {
     double most = 32;
     double facts_bytes = 0;
@@ -70,33 +69,32 @@ class Chooser {
   Chooser(const Inputs& inputs, const Budget& budget, const Limits& limits, std::span<const double> memory)
       : inputs_(inputs), budget_(budget), limits_(limits), memory_(memory) {}
 
-  /// What an agreement on this share costs.
+  /// Cost of one synchronization.
   struct Price {
-    double bytes = 0;  ///< at the interface
-    double counted =
-        0;  ///< by the budget: one that only steers does not count what nobody gave to the transport
+    double bytes = 0;    ///< at the network interface
+    double counted = 0;  ///< charged to the budget: a soft one charges only what the transport was given
     double seconds = 0;
   };
   [[nodiscard]] Price price_of(double keep) const;
-  /// ... on a little of all of them.
+  /// The same for low-rank contributions.
   [[nodiscard]] Price price_of_mixture() const;
-  /// The compressor that sends that.
+  /// Name of the low-rank compressor.
   [[nodiscard]] static std::string_view mixture();
-  /// Seconds of an agreement to those of the steps before it, and its own.
+  /// Share of the time that a synchronization takes, with the local steps before it.
   [[nodiscard]] double time_of(double steps, const Price& price) const;
   [[nodiscard]] Choice best() const;
-  /// Thin matrices of gradients fit the budget and the time, in every step: where streams differ they learn
-  /// what whole gradients do, also at rates at which topk does not (measured: bench/agreeing skew).
+  /// Whether low-rank gradients after every step fit budget and time. Where streams differ, they learn as
+  /// well as dense gradients, also at learning rates at which topk does not (measured: bench/agreeing skew).
   [[nodiscard]] bool affords_mixture() const;
-  /// What was chosen last may stay: it fits, and hardly anything is better.
+  /// Whether the last choice may stay: it is within the limits, and `better` gains little.
   [[nodiscard]] bool may_stay(const Choice& better) const;
-  /// What is said besides.
+  /// Additional text for words_of().
   struct Words {
-    std::string_view how;      ///< it is sent, if not as a share
-    bool overlap = false;      ///< steps go on while the group agrees
-    std::string_view streams;  ///< what is known of them
+    std::string_view how;      ///< encoding of the contribution; empty: given by the keep ratio
+    bool overlap = false;      ///< local steps overlap with the synchronization
+    std::string_view streams;  ///< measured state of the streams
   };
-  /// One phrase for people.
+  /// One phrase for the user.
   [[nodiscard]] std::string words_of(const Choice& choice, const Price& price, const Words& besides) const;
 
  private:
@@ -104,10 +102,10 @@ class Chooser {
   [[nodiscard]] bool has_copies() const;
   [[nodiscard]] bool may_grow() const;
   [[nodiscard]] bool rests() const;
-  /// All parameters weigh half as much as facts at most: how often the group agrees costs, not on how much.
+  /// A contribution is at most half as large as the facts: its size does not matter, only the interval does.
   [[nodiscard]] bool is_tiny() const;
   [[nodiscard]] bool sends_all() const;
-  /// Another way to send than by entries is not taken for as long as there is something to spend ahead.
+  /// Only the choice of local steps spends ahead. The choice of another encoding uses the usual rate.
   enum class Spending : std::uint8_t { usual, ahead };
   [[nodiscard]] double steps_for_bytes(const Price& price, Spending spending = Spending::ahead) const;
   [[nodiscard]] double steps_for_time(const Price& price) const;

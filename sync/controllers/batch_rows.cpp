@@ -7,8 +7,8 @@
 namespace rivulet::sync::policy {
 namespace {
 
-/// Fractions of rows that are `total` together, as far as bounds allow: those whose bound is hurt most in one
-/// direction stay at it, and the others share what is left.
+/// Splits `total` into fractional rows within the bounds. In each pass the violated bounds of the worse
+/// direction become fixed, and the other devices share the rest.
 std::vector<double> water_filled(std::span<const double> shares, double total,
                                  std::span<const RowBounds> bounds) {
   const std::size_t n = shares.size();

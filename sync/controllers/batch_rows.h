@@ -5,29 +5,29 @@
 
 #include "sync/message/plan.h"
 
-/// Rows of a step, shared between devices. Pure.
+/// Splits the rows of a step between devices. Pure.
 namespace rivulet::sync::policy {
 
-/// What a device may be asked for.
+/// Rows that may be requested of a device.
 struct RowBounds {
   std::uint32_t least = 0;
   std::uint32_t most = 0;
 };
 
-/// As many rows as `shares` say, in proportion, such that they are `total` and within their bounds: what one
-/// device cannot take goes to the others, and what is left of whole rows to the largest remainders, the
-/// lowest rank first. Less than `total` where all are at their most, more where all are at their least.
-/// Shares of 0 stay at their least. Cost: devices^2 at most.
+/// Splits `total` rows in proportion to `shares`, within the bounds. Rows above a device's maximum go to the
+/// others. Remaining whole rows go to the largest remainders, lowest rank first. Sums to less than `total` if
+/// all are at their maximum, to more if all are at their minimum. Shares of 0 stay at the minimum. Cost: up
+/// to devices^2.
 std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint64_t total,
                                       std::span<const RowBounds> bounds);
 
-/// One is half as much again as the other, or more.
+/// One value is at least 1.5 times the other.
 bool differ_by_half(double one, double other);
-/// Steps of N rows differ from those that `usual` is the mean of, by half or more: what was
-/// averaged of those had another noise. `usual`: 0 at first; follows by and by, and at once where they are.
+/// Returns whether a step's rows differ from the running mean `usual` by half or more, so that averages over
+/// its predecessors had another noise. `usual`: 0 at first. Follows slowly, or at once if the result is true.
 bool is_another_batch(double rows, double& usual);
 
-/// All have their rows, or the round is held: devices that have them keep them and their gradients.
+/// Holds the round until all devices have their rows. Devices keep rows and gradients until then.
 void wait_for_all(const FactsTable& table, RoundPlan& plan);
 
 }  // namespace rivulet::sync::policy

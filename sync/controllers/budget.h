@@ -4,18 +4,17 @@
 
 namespace rivulet::sync::policy {
 
-/// What a device may send in order to agree: a share of the bytes of its group's records, or a number of
-/// bytes a second.
+/// What a device may send to synchronize: a share of its group's record bytes, or bytes per second.
 struct Budget {
-  double of_stream = 0;         ///< 0: it is not of the stream
-  double bytes_per_second = 0;  ///< 0: it is of the stream
-  /// Counted as the interface counts. One of the whole stream or more only says that the rows shall not weigh
-  /// less than agreeing about them: an estimate is enough.
+  double of_stream = 0;         ///< 0: the budget is bytes per second
+  double bytes_per_second = 0;  ///< 0: the budget is a share of the stream
+  /// Hard budgets are counted as the network interface counts. A budget of the whole stream or more is soft:
+  /// it only keeps synchronization cheaper than the rows, so an estimate suffices.
   [[nodiscard]] bool is_hard() const { return of_stream < 1; }
   bool operator==(const Budget&) const = default;
 };
 
-/// "0.1 of stream", "50 kB/s", "2 GB/month" (of 30 days); nothing if it is neither, or not above 0.
+/// Parses "0.1 of stream", "50 kB/s" or "2 GB/month" (of 30 days). Rejects values not above 0.
 std::optional<Budget> budget_of(std::string_view text);
 
 }  // namespace rivulet::sync::policy

@@ -16,7 +16,7 @@ void send_copies(const PolicyConfig& config, const std::vector<bool>& sends, dou
       rows = std::max(
           {1U, std::min(config.min, rows), static_cast<std::uint32_t>(std::lround(rows / (1 + per_row)))});
     if (!sends[rank]) continue;
-    // Of a stream that nothing is asked of, one row a step, about.
+    // A stream without requested rows sends about one row per step.
     const double copies = std::ceil(share * std::max(1.0, static_cast<double>(rows)) * next.steps());
     injected.rows[rank] = static_cast<std::uint32_t>(std::min<double>(copies_max, copies));
   }

@@ -4,15 +4,15 @@
 
 #include "sync/policy/controller.h"
 
-/// Copies of rows that devices send each other. Pure.
+/// Injected rows that devices send each other. Pure.
 namespace rivulet::sync::policy {
 
-/// Of a device, with one round's facts.
+/// Maximum per device and round.
 inline constexpr std::uint32_t copies_max = 256;
 
-/// Ranks that `send` give all others copies of `share` of the rows of their steps; each has so many of them
-/// in its steps for each own row. Batches stay as large as they were: own rows become fewer (SelSync,
-/// equation 3).
+/// Ranks in `sends` send `share` of their rows to all others. Each device computes `per_row` injected rows
+/// per row of its own stream. Batches keep their size, with fewer rows of the own stream (SelSync, equation
+/// 3).
 void send_copies(const PolicyConfig& config, const std::vector<bool>& sends, double share, double per_row,
                  Schedule& next);
 

@@ -15,7 +15,7 @@ double LinearFit::each() const {
   if (n <= 0) return 0;
   const double mean_x = x / n;
   const double mean_y = y / n;
-  // As if the fixed part of the mean had been measured of nothing, a little.
+  // Regularizes the slope, as if a size of 0 had been measured with the prior fixed part, at a small weight.
   const double doubt = habits_.doubt * mean_x;
   const double spread = xx / n - mean_x * mean_x + doubt * mean_x;
   const double together = xy / n - mean_x * mean_y + doubt * mean_y * (1 - habits_.fixed_part);

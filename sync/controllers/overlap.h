@@ -3,14 +3,14 @@
 
 namespace rivulet::sync::policy {
 
-/// Of all controllers of when that let devices step on their own: a delay of one agreement (Zhu et al.,
-/// 2021). With single own steps there is nothing to overlap with.
+/// Key of all controllers of `when` that allow local steps: a delay of one synchronization (Zhu et al.,
+/// 2021). Single local steps leave nothing to overlap with.
 constexpr Key overlap_key{.name = "sync.overlap",
                           .type = KeyType::text,
                           .text = "\"auto\"",
                           .help =
-                              "whether own steps go on while the group agrees on those before, which count "
-                              "one agreement later; auto: where policy auto finds that it is worth it; "
+                              "whether local steps continue during a synchronization; their deltas count "
+                              "one synchronization later; auto: where policy auto finds it worthwhile; "
                               "always: with policy periodic, too",
                           .choices = "auto | always | never"};
 constexpr std::string_view overlap_always = "always";

@@ -9,24 +9,24 @@ namespace rivulet::sync::policy {
 namespace {
 
 enum PlateauPlace : std::size_t {
-  rows_at,   ///< of the mean that is not complete yet
-  sum_at,    ///< ... their loss
-  first_at,  ///< loss of the first rows of all, if it is not far above the first mean
-  best_at,   ///< the lowest mean since the last restart; 0: there is none
-  stale_at,  ///< means since then
+  rows_at,   ///< rows of the incomplete mean
+  sum_at,    ///< sum of their losses
+  first_at,  ///< loss of the very first rows, limited to first_at_most times the first mean
+  best_at,   ///< the lowest mean since the last restart; 0: none yet
+  stale_at,  ///< means since the best one
 };
 
 constexpr double least_rows = 4096;
 constexpr double most_rows = 32768;
-constexpr double exact = 0.05;            ///< relative deviation of a mean that is asked for
-constexpr double worth = 0.05;            ///< of the best mean: a smaller fall is none
-constexpr double negligible = 1.0 / 256;  ///< of the first loss, same
-constexpr double worse = 0.25;            ///< of the best mean: a rise by more is one
-constexpr double worse_deviations = 4;    ///< ... of what means vary by
+constexpr double exact = 0.05;            ///< relative deviation of a mean that is required
+constexpr double worth = 0.05;            ///< share of the best mean: smaller falls do not count
+constexpr double negligible = 1.0 / 256;  ///< share of the first loss: smaller falls do not count
+constexpr double worse = 0.25;            ///< share of the best mean: a larger rise restarts
+constexpr double worse_deviations = 4;    ///< deviations of the mean: a larger rise restarts
 constexpr double means_in_a_row = 4;
 constexpr double means_at_first = 16;
-constexpr double fallen = 0.9;        ///< of the first loss
-constexpr double first_at_most = 64;  ///< times the first mean
+constexpr double fallen = 0.9;        ///< share of the first loss that counts as having fallen
+constexpr double first_at_most = 64;  ///< limit of the first loss, times the first mean
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void Plateau::add(double loss_sum, double rows, double noise) {
   if (!(rows > 0) || !(loss_sum >= 0)) return;
   if (!(memory_[first_at] > 0)) {
     memory_[first_at] = loss_sum / rows;
-    return;  // it is in no mean
+    return;  // not part of any mean
   }
   memory_[rows_at] = std::clamp(memory_[rows_at], 0.0, most_rows) + rows;
   memory_[sum_at] = finite(std::max(0.0, memory_[sum_at]) + loss_sum);
@@ -47,7 +47,7 @@ void Plateau::add(double loss_sum, double rows, double noise) {
 
 void Plateau::look_at(double mean, double rows, double noise) {
   const double best = memory_[best_at];
-  // A model may begin with a loss that says nothing: of targets far from 0, of features as they come.
+  // The first loss may be meaningless: targets far from 0, features not yet normalized.
   if (best == 0) memory_[first_at] = std::min(memory_[first_at], first_at_most * mean);
   const double least = nothing();
   const double rise = std::max(worse, worse_deviations * std::sqrt(noise / rows));

@@ -2,13 +2,13 @@
 #include <cstddef>
 #include <span>
 
-/// Whether there is something to learn: does the loss of a group still fall? Pure.
+/// Detects whether the loss of a group still falls. Pure.
 namespace rivulet::sync::policy {
 
-/// Compares means over thousands of rows, the more of them the more single rows differ, with the best one so
-/// far. Some in a row that are not clearly better, and the loss no longer falls. One that has fallen to
-/// nothing has nothing left to fall; one that has never fallen much is given more time, for many models begin
-/// so. A mean that is clearly worse than the best one begins anew: then there is something to learn again.
+/// Compares means over thousands of rows with the best one so far. Noisier rows need longer means. After
+/// several means in a row that are not clearly better, the loss no longer falls. A loss near 0 cannot fall
+/// further. One that has never fallen much gets more time, since many models start slowly. A mean clearly
+/// worse than the best one restarts the detection.
 class Plateau {
  public:
   static constexpr std::size_t numbers = 5;
@@ -16,12 +16,12 @@ class Plateau {
   /// `memory`: [numbers], 0 at first.
   explicit Plateau(std::span<double> memory) : memory_(memory.first<numbers>()) {}
 
-  /// The loss of N rows, all of a group; `noise`: relative variance of that of a single row.
+  /// Adds the loss of rows of the whole group. `noise`: relative variance of the loss of a single row.
   void add(double loss_sum, double rows, double noise);
-  /// The stream has changed.
+  /// Restarts after a change of the stream.
   void restart();
   [[nodiscard]] bool reached() const;
-  /// A loss of no more is none, beside that of the beginning.
+  /// Losses up to this value count as 0, compared with the first loss.
   [[nodiscard]] double nothing() const;
 
  private:

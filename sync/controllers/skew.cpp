@@ -11,7 +11,7 @@ namespace {
 
 using Shares = std::array<double, label_bins>;
 
-/// Kullback-Leibler, in bits. `q` has all that `p` has.
+/// Kullback-Leibler divergence in bits. `q` is positive wherever `p` is.
 double divergence(const Shares& p, const Shares& q) {
   double sum = 0;
   for (std::size_t i = 0; i < label_bins; ++i)

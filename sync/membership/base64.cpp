@@ -5,7 +5,7 @@
 namespace rivulet::sync::membership {
 
 std::string to_base64(std::span<const std::byte> bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // and the terminator that it writes
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // with the terminator that OpenSSL writes
   const int size =
       ::EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                         reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
@@ -21,7 +21,7 @@ std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
   if (size != static_cast<int>(bytes.size())) return std::nullopt;
   const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   bytes.resize(bytes.size() - padding);
-  // It passes over spaces, and bits that stand for nothing.
+  // OpenSSL ignores spaces and unused bits.
   return to_base64(bytes) == text ? std::optional(std::move(bytes)) : std::nullopt;
 }
 

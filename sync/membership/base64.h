@@ -10,7 +10,7 @@
 namespace rivulet::sync::membership {
 
 std::string to_base64(std::span<const std::byte> bytes);
-/// Nothing for anything but canonical, padded base64.
+/// Returns nothing unless the text is canonical, padded base64.
 std::optional<std::vector<std::byte>> from_base64(std::string_view text);
 
 }  // namespace rivulet::sync::membership

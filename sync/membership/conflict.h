@@ -6,11 +6,11 @@
 
 namespace rivulet::sync::membership {
 
-/// Private to membership/: an obstacle that ends this device, or all. It is an error only after it lasted, so
-/// that a device which is just being replaced does not end another.
+/// Private to membership/: an obstacle that ends this device or all devices. It becomes an error only after
+/// some time, so that a device that is just being replaced does not end another.
 class Conflict {
  public:
-  /// It is there; `of_all`: it ends all devices, not this one alone. True: it has lasted for `grace`.
+  /// Notes the obstacle. Returns whether it has lasted for `grace`. `of_all`: it ends all devices.
   bool lasts(Obstacle why, bool of_all, TimePoint now, Duration grace) {
     if (!since_) since_ = now;
     why_ = std::move(why);
@@ -18,13 +18,13 @@ class Conflict {
     return now - *since_ >= grace;
   }
   void over() noexcept { since_.reset(); }
-  /// It is there and ends all devices.
+  /// Whether it exists and ends all devices.
   [[nodiscard]] bool ends_all() const noexcept { return since_ && of_all_; }
   [[nodiscard]] const Obstacle& why() const noexcept { return why_; }
 
-  /// This device ends by it.
+  /// This device ends because of it.
   void end() noexcept { ended_ = true; }
-  /// What the others end by, too, after that; none: nothing.
+  /// Cause for which the others end, too, after end(); none: no such cause.
   [[nodiscard]] WhyNot cause_for_all() const noexcept { return ended_ && of_all_ ? why_.why : WhyNot::none; }
 
  private:

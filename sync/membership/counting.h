@@ -3,15 +3,15 @@
 
 #include "sync/membership/fold.h"
 
-/// Private to membership/: what --stop-after counts from. Parts of the fold.
+/// Private to membership/: start of the counts for --stop-after. Parts of the fold.
 namespace rivulet::sync::membership {
 
-/// A view ends in good order with the first who declares it for all, or with the last member that was asked
-/// to go. One that was killed has not left: the others wait for it, and so does what they count.
+/// Marks the view as ended in order when a member declares it for all, or when the last member has left on
+/// request. A killed member has not left: the others wait for it, and their counts continue.
 void note_end(Fold& fold, const Leave& leave);
 
-/// Of `view`, which is about to be closed. Counts carry over views and lives of processes, until
-/// the group has ended in good order, goes back behind where it began, or nobody counts.
+/// Start of the counts for `view`, which is about to be closed. Counts continue over views and restarts,
+/// until the group ends in order, rolls back behind their start, or no device has a limit.
 std::optional<Clocks> counts_from(const ClosedView& view, const Fold& fold);
 
 }  // namespace rivulet::sync::membership

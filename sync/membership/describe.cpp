@@ -21,41 +21,42 @@ std::string why_no_new_run(const Fold& fold, const std::string& job, const std::
 
 std::string contested_device(const DeviceEntry& device) {
   return "device " + device.hello.device + " was started in two places: " + std::to_string(swaps_max) +
-         " times within 5 minutes a newer session replaced one that still lived, at last " +
+         " times within 5 minutes, a newer session replaced a running one, most recently " +
          device.before.host + " (pid " + std::to_string(device.before.pid) + ") by " + device.hello.host +
          " (pid " + std::to_string(device.hello.pid) +
-         "). Both have ended; start one, or give each a device.id of its own";
+         "). Both have ended. Start one, or give each its own device.id";
 }
 
 std::string superseded_by(const Hello& newer) {
   return "a newer session of device " + newer.device + " was started on host " + newer.host + " (pid " +
          std::to_string(newer.pid) +
-         ") and takes its place. If these are two devices, give each a device.id of its own";
+         ") and takes its place. If these are two devices, give each its own device.id";
 }
 
 std::string keeps_its_place(const Hello& present, const Obstacle& why) {
-  return "device " + present.device + " lives on host " + present.host + " (pid " +
-         std::to_string(present.pid) + ") and keeps its place, for this one cannot take it: " + text_of(why) +
-         ". If these are two devices, give each a device.id of its own";
+  return "device " + present.device + " is running on host " + present.host + " (pid " +
+         std::to_string(present.pid) +
+         ") and keeps its place, because this one cannot replace it: " + text_of(why) +
+         ". If these are two devices, give each its own device.id";
 }
 
 std::string not_let_in(const Fold& fold, const Obstacle& why, const std::string& self) {
   std::string text = text_of(why);
   if (why.why == WhyNot::configuration)
     return text + ". The group keeps the configuration of its last view while a device has it, so " + self +
-           " is not let in: start it with that one; or end the job with 'rivulet stop' and start all devices "
+           " is rejected: start it with that one, or end the job with 'rivulet stop' and start all devices "
            "with the new one";
   if (why.why != WhyNot::partition) return text;
   const char* const before =
       fold.view.sessions.contains(why.device) ? " had it in the last view" : " came first";
-  return text + ". " + why.device + before + ", so " + self + " is not let in";
+  return text + ". " + why.device + before + ", so " + self + " is rejected";
 }
 
 std::string beheaded_log(const std::string& job, std::int64_t first_offset) {
   return "the control topic of job " + job + " begins at offset " + std::to_string(first_offset) +
-         ": its oldest records are gone, and with them who is in the group; no later record says it again. "
+         ": its oldest records, which name the group's members, are gone, and no later record repeats them. "
          "It "
-         "must keep all (retention.ms = -1, retention.bytes = -1)";
+         "must keep all records (retention.ms = -1, retention.bytes = -1)";
 }
 
 std::vector<std::string> other_hopes(const NextView& next) {

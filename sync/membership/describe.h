@@ -4,22 +4,22 @@
 
 #include "sync/membership/next_view.h"
 
-/// Private to membership/: messages for people.
+/// Private to membership/: messages for users.
 namespace rivulet::sync::membership {
 
 /// "a (host h, pid 1)".
 std::string place_of(const Hello& hello);
 /// Two processes with one id have replaced each other too often.
 std::string contested_device(const DeviceEntry& device);
-/// A newer session of this id takes the place of this one.
+/// A newer session of this id replaces this one.
 std::string superseded_by(const Hello& newer);
-/// `present` lives, and a process of the same id that cannot serve has come.
+/// `present` is alive, and a process of the same id cannot replace it.
 std::string keeps_its_place(const Hello& present, const Obstacle& why);
-/// To a device that is not let into a group: why, and what to do.
+/// For a rejected device: the reason and what to do.
 std::string not_let_in(const Fold& fold, const Obstacle& why, const std::string& self);
-/// The beginning of the control log is gone.
+/// The beginning of the control log is missing.
 std::string beheaded_log(const std::string& job, std::int64_t first_offset);
-/// What the others of `next` wait for beside devices that are not here: that somebody goes, or is corrected.
+/// What `next` waits for in addition to missing devices: devices that must leave, or corrections.
 std::vector<std::string> other_hopes(const NextView& next);
 
 }  // namespace rivulet::sync::membership

@@ -13,8 +13,8 @@ namespace rivulet::sync::membership {
 
 namespace {
 
-/// The id that has been silent longest and is not a member makes room: pods with random names must not fill
-/// the fold.
+/// Removes the id that has been silent longest and is not a member. Otherwise pods with random names would
+/// fill the fold.
 void make_room(Fold& fold) {
   if (fold.devices.size() < devices_max) return;
   auto oldest = fold.devices.end();
@@ -26,18 +26,18 @@ void make_room(Fold& fold) {
   if (oldest != fold.devices.end()) fold.devices.erase(oldest);
 }
 
-/// Where and when the log got a record.
+/// Position and time of a record in the log.
 struct Place {
   std::int64_t folded = 0;  ///< next_offset before it
   std::int64_t offset = 0;
   std::int64_t time_ms = 0;
 };
 
-/// What was ignored, or nothing: the record counts.
+/// Why the record was ignored, or nothing: it counts.
 using Outcome = std::optional<Ignored>;
 constexpr Outcome counts = std::nullopt;
 
-/// Nothing of an earlier run stays but the numbers that must never repeat.
+/// Keeps only the numbers that must never repeat.
 void begin_run(Fold& fold, std::int64_t offset) {
   fold.run = {fold.run.number + 1, offset, fold.view.number};
   fold.devices.clear();
@@ -58,7 +58,7 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   }
   device.session = offset;
   device.hello = hello;
-  device.hello.holds.reset();  // both were for this moment
+  device.hello.holds.reset();  // only for the decision on this HELLO
   device.hello.unheard_since = -1;
   device.heard = offset;
   device.ready.reset();
@@ -68,8 +68,8 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   device.left_in_order = false;
 }
 
-/// A session that can serve takes the place of the one before it at once. One that cannot gets it when that
-/// one is heard no more: until then a dead process looks like a silent one, and one that lives answers.
+/// A session that can serve replaces its predecessor at once. Others must wait until the predecessor is
+/// silent: a live one answers.
 bool displaces(const Fold& fold, const DeviceEntry& present, const Hello& hello) {
   return present.heard < hello.unheard_since || !cannot_replace(fold, hello);
 }
@@ -81,7 +81,7 @@ bool was_said(const DeviceEntry& device, const Hello& hello) {
 
 Outcome apply_record(Fold& fold, const Place& at, const Hello& hello) {
   auto it = fold.devices.find(hello.device);
-  // The same HELLO written twice: the session began with the first.
+  // The same HELLO twice: the session began with the first.
   if (it != fold.devices.end() && was_said(it->second, hello)) return Ignored::replayed;
   const NewRun wish = hello.new_run ? new_run_by(fold, hello.device) : NewRun::joins;
   if (wish == NewRun::refused) return Ignored::refused;
@@ -109,14 +109,14 @@ Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   DeviceEntry* device = device_in_session(fold, ready.device, ready.session);
   if (device == nullptr || !is_open(fold, *device)) return Ignored::stale_session;
   if (ready.view != fold.view.number + 1) return Ignored::wrong_view;
-  // A state from a view that never was, or of an earlier run.
+  // A state of a view that never existed, or of an earlier run.
   if (ready.stamp.lineage > fold.view.number || !is_of_run(fold, ready.stamp)) return Ignored::impossible;
   device->ready = ready;
   device->ready_at = at.offset;
   return counts;
 }
 
-/// Two sessions lived at once. Too often in a short time, and nobody could know which of them is meant.
+/// Two sessions lived at the same time. After too many swaps in a short time, the intended one is unknown.
 void note_swap(DeviceEntry& device, const Place& at) {
   std::erase_if(device.swaps, [&](std::int64_t ms) { return ms + swaps_within_ms < at.time_ms; });
   if (device.swaps.size() == swaps_max) device.swaps.erase(device.swaps.begin());
@@ -153,7 +153,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Stop&) {
   return counts;
 }
 
-/// The best stamp wins. Equal stamps have equal digests (I3); should they not, what most hold wins.
+/// Chooses the best stamp. Equal stamps have equal digests (I3); if not, the digest with most holders wins.
 void choose_target(ClosedView& view, const Fold& fold) {
   std::map<Committed, std::vector<std::string>> held;
   for (const auto& id : view.members) {
@@ -187,7 +187,7 @@ void seal(Fold& fold, std::int64_t offset, const Devices& devices) {
   view.owners = std::move(owners);
   choose_target(view, fold);
   view.counts_from = counts_from(view, fold);
-  fold.saved.clear();  // what was not committed in its view never will be by that
+  fold.saved.clear();  // states not committed in their view are never committed
   for (auto& entry : fold.devices) {
     entry.second.ready.reset();
     entry.second.ready_at = -1;
@@ -222,7 +222,7 @@ bool is_of_present_view(const Fold& fold, const Saved& saved) {
   return saved.view == fold.view.number && of_view && is_member(fold, saved.device, saved.session);
 }
 
-/// Only what was applied or adopted in this very view counts, and only while it is the current one.
+/// Counts only states that were applied or adopted in this view, and only while it is current.
 Outcome apply_record(Fold& fold, const Place&, const Saved& saved) {
   const auto entry = fold.devices.find(saved.device);
   const DeviceEntry* device = entry == fold.devices.end() ? nullptr : &entry->second;
@@ -253,12 +253,12 @@ Outcome apply_record(Fold& fold, const Place&, const Addr& addr) {
   return counts;
 }
 
-/// Only what stands for exactly the records before it can be compared. A hash that differs then is a fold
-/// that differs: somebody's build or memory is not right.
+/// Compares only snapshots of exactly the records before it. A different hash means a different fold, by
+/// another build or a memory error.
 Outcome apply_record(Fold& fold, const Place& at, const Snap& snap) {
   if (device_in_session(fold, snap.device, snap.session) == nullptr) return Ignored::stale_session;
   if (snap.covers != at.folded) return Ignored::refused;
-  fold.next_offset = at.folded;  // as it was when the snapshot was taken
+  fold.next_offset = at.folded;  // as when the snapshot was taken
   const bool same = is_snapshot_of(snap, fold);
   fold.next_offset = at.offset + 1;
   if (!same) return Ignored::impossible;
@@ -266,7 +266,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Snap& snap) {
   return counts;
 }
 
-/// Any record that counts shows that the process behind its session lives.
+/// Any counted record shows that the process of its session lives.
 void note_heard(Fold& fold, std::int64_t offset, const ControlRecord& record) {
   std::visit(
       [&](const auto& r) {
@@ -314,7 +314,7 @@ bool is_open(const Fold& fold, const DeviceEntry& device) {
 }
 
 NewRun new_run_by(const Fold& fold, const std::string& device) {
-  if (fold.view.number == fold.run.views_before) return NewRun::joins;  // nobody has trained in it
+  if (fold.view.number == fold.run.views_before) return NewRun::joins;  // no view in it yet
   const auto own = fold.devices.find(device);
   const bool back = own != fold.devices.end() && is_open(fold, own->second);
   const bool others = std::any_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {

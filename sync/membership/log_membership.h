@@ -53,7 +53,7 @@ class LogMembership final : public Membership {
     return shared_.next_view(only_live, config_.hello.devices);
   }
 
-  // membership_checks.cpp: what ends this device, and for what it waits
+  // membership_checks.cpp: conditions that end this device, and what it waits for
   Status refuse(ErrorCode code, const std::string& why);
   Status check_session(TimePoint now);
   Status check_state();
@@ -62,7 +62,7 @@ class LogMembership final : public Membership {
   [[nodiscard]] bool somebody_left_for(WhyNot cause) const;
   Status end_by_conflict();
 
-  // membership.cpp: what it writes
+  // membership.cpp: records it writes
   Status act(TimePoint now);
   Status say_hello(TimePoint now);
   Status wait_for_place(TimePoint now);
@@ -80,19 +80,19 @@ class LogMembership final : public Membership {
   const std::unique_ptr<SharedFold> own_fold_;
   SharedFold& shared_;
   SharedFold::Reader reader_;
-  const Fold& fold_ = shared_.fold();  // guarded, as session_ is: set() and get() of other threads read them
+  const Fold& fold_ = shared_.fold();  // guarded, as session_: other threads read both in set() and get()
   OwnSession session_;
   Committed committed_;      // as of the last poll()
-  std::uint64_t token_ = 0;  // of the view handed out last
+  std::uint64_t token_ = 0;  // token of the last returned view
   bool in_view_ = false;
   bool left_ = false;
-  Ready next_ready_;  // the state that is held, and why the last view was left
+  Ready next_ready_;  // the current state, and why the last view was left
   InFlight ready_, snap_;
   SavedNotice saved_;
   Closing closing_;
   Conflict conflict_;
   std::optional<Error> final_;
-  mutable std::optional<std::string> meant_job_;  // looked for once: of a thousand names, each in full
+  mutable std::optional<std::string> meant_job_;  // searched once, since it compares with every job name
 };
 
 }  // namespace rivulet::sync::membership

@@ -19,7 +19,7 @@ std::optional<ControlRecord> LogReader::take(const LogEntry& entry) {
   return record ? std::optional(std::move(record).value()) : std::nullopt;
 }
 
-/// It must stand for exactly what came before it: a record in between would be missing for ever.
+/// The SNAP must cover exactly the records before it: a record in between would be lost.
 std::optional<Ignored> LogReader::begin_at(const Snap& snap, std::int64_t offset) {
   if (snap.covers != offset && snap.covers != fold_.next_offset) return Ignored::refused;
   auto fold = fold_of(snap);

@@ -8,21 +8,21 @@
 
 namespace rivulet::sync::membership {
 
-/// Folds a job's control log from wherever it begins: from its first record, or, where the log has lost that,
-/// from the first SNAP in it that can be; those that cannot are counted as ignored. Owner: one thread.
+/// Folds a job's control log from its first record or, if that is missing, from the first usable SNAP.
+/// Unusable SNAPs are counted as ignored. Owner: one thread.
 class LogReader {
  public:
   explicit LogReader(std::string job, const Rules& rules = {}) : job_(std::move(job)) { fold_.rules = rules; }
 
-  /// The record if it could be read, whether it counted or not.
+  /// Returns the decoded record, whether it counted or not.
   std::optional<ControlRecord> take(const LogEntry& entry);
   [[nodiscard]] const Fold& fold() const noexcept { return fold_; }
-  /// False: the beginning of the log is gone and no SNAP has come yet, so nothing of it can be understood.
+  /// False: the beginning of the log is missing and no SNAP has been read, so the log is unusable.
   [[nodiscard]] bool understands() const noexcept { return first_offset_ <= 0 || based_; }
   [[nodiscard]] std::int64_t first_offset() const noexcept { return first_offset_; }
 
  private:
-  /// Why not, or nothing: the fold is what the SNAP says.
+  /// Starts from the SNAP's fold. Returns the reason if it is unusable.
   std::optional<Ignored> begin_at(const Snap& snap, std::int64_t offset);
 
   const std::string job_;

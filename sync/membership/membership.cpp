@@ -9,7 +9,7 @@ namespace rivulet::sync::membership {
 
 namespace {
 
-constexpr std::size_t reason_max = 300;  // bytes; a bad one may become three on the wire
+constexpr std::size_t reason_max = 300;  // bytes; invalid ones become three on the wire
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record)
   if (const auto* hello = std::get_if<Hello>(&record)) {
     if (hello->device == config_.hello.device) session_.read(offset, hello->nonce == config_.hello.nonce);
   } else if (const auto* ready = std::get_if<Ready>(&record)) {
-    // Read back, counted or not: say_ready() decides anew.
+    // Read back, counted or not: say_ready() decides again.
     if (ready->device == config_.hello.device && ready->session == session_.offset()) ready_.read_back();
   } else if (const auto* saved = std::get_if<Saved>(&record);
              saved != nullptr && saved->session == session_.offset()) {
@@ -56,8 +56,8 @@ Status LogMembership::say_hello(TimePoint now) {
   return append(config_.hello);
 }
 
-/// The HELLO was refused: the session that is there may live, and this one could not serve in its place. It
-/// can once the group has changed, or if that session is dead: a living one answers.
+/// The HELLO was refused: this process cannot replace the present session. That changes when the group
+/// changes, or when the session is dead: a live one answers.
 Status LogMembership::wait_for_place(TimePoint now) {
   Obstacle why = cannot_replace(fold_, config_.hello);
   if (!why) return say_hello(now);
@@ -72,7 +72,7 @@ Status LogMembership::wait_for_place(TimePoint now) {
   return say_hello(now);
 }
 
-/// A process of the same id could not take this place and asks whether anybody is there.
+/// Answers a process of the same id that could not replace this one and checks whether it lives.
 Status LogMembership::answer(TimePoint now) {
   const auto me = fold_.devices.find(config_.hello.device);
   if (me == fold_.devices.end() || me->second.session != session_.offset()) return ok();
@@ -82,8 +82,7 @@ Status LogMembership::answer(TimePoint now) {
                   : append_ready(now);
 }
 
-/// With enough READYs, or with one that does not fit, only those that live may count: everybody repeats its
-/// own.
+/// With enough READYs, or with a conflicting one, only live devices may count: all repeat their READYs.
 bool LogMembership::ready_is_asked_for() const {
   const NextView& next = next_view(false);
   return next.obstacle.why != WhyNot::missing || !next.rejected.empty() ||
@@ -123,8 +122,8 @@ Status LogMembership::say_close(TimePoint now) {
   return append(Close{config_.hello.device, session_.offset(), target.first});
 }
 
-/// Somebody who is not of this view wrote HELLO: its first member shows that the view lives, so that the
-/// newcomer can be rejected instead of waiting for ever.
+/// A HELLO came from outside this view: its first member confirms that the view lives, so that the newcomer
+/// is rejected instead of waiting forever.
 Status LogMembership::confirm_view() {
   if (fold_.view.members.empty() || fold_.view.members.front() != config_.hello.device || view_broken())
     return ok();
@@ -133,8 +132,8 @@ Status LogMembership::confirm_view() {
   return append(Close{config_.hello.device, session_.offset(), fold_.view.number});
 }
 
-/// Now and then the first member writes what the log comes to. Others may write in between: then it is
-/// written again later. A group that is too large for one record has none.
+/// The first member regularly writes a snapshot of the fold. If other records interfere, it retries later. A
+/// group too large for one record has no snapshots.
 Status LogMembership::say_snap(TimePoint now) {
   const bool first = !fold_.view.members.empty() && fold_.view.members.front() == config_.hello.device;
   const std::int64_t since = std::max<std::int64_t>(fold_.snapped_at, fold_.run.began);
@@ -177,7 +176,7 @@ Status LogMembership::act(TimePoint now) {
 
 Result<std::optional<ViewSpec>> LogMembership::poll(TimePoint now) {
   if (final_) return *final_;
-  // What was read before an error counts; a log that is away only delays the protocol.
+  // Records read before an error count. An unavailable log only delays the protocol.
   if (auto read = read_log(); !read) return read.error();
   if (auto session = check_session(now); !session) return session.error();
   auto view = new_view();
@@ -209,7 +208,7 @@ void LogMembership::leave_view(const std::string& reason) {
 void LogMembership::leave_group(const std::string& reason, Ends ends) {
   if (left_ || !session_.known()) return;
   left_ = true;
-  // Lost on its way, it is as if this device had been killed.
+  // If it is lost, the device looks killed.
   static_cast<void>(append(Leave{config_.hello.device, session_.offset(), reason.substr(0, reason_max),
                                  conflict_.cause_for_all(), ends}));
 }

@@ -19,75 +19,77 @@ struct MembershipConfig {
   std::string job;
   Hello hello;           ///< without nonce and state
   bool limited = false;  ///< this process was started with --stop-after rows or rounds
-  /// A state older than what was saved, from which this device may resume all the same (announced while it
-  /// holds that one); none: it may not.
+  /// A state older than the last saved one, from which this device may resume (announced while it has that
+  /// state); none: not allowed.
   std::optional<Stamp> goes_back_to = {};
-  /// What this device has saved and cannot use, and why; empty: nothing. The cause where nobody has the state
-  /// that was saved.
+  /// Saved states that this device cannot use, with the reason; empty: none. Shown as the cause if no device
+  /// has the group's saved state.
   std::string unusable = {};
   Rules rules = {};
   std::uint64_t nonce_seed = 0;
   Duration close_wait =
-      std::chrono::seconds(1);  ///< others than the first member wait this long before they close
+      std::chrono::seconds(1);  ///< members other than the first wait this long before they close
   Duration mismatch_grace =
-      std::chrono::seconds(3);                       ///< a conflict must last this long before it is an error
-  Duration takeover_wait = std::chrono::seconds(5);  ///< a session that does not answer for so long is dead
-  Duration retry_after = std::chrono::seconds(5);    ///< a record not read back by then is appended again
-  SharedFold* shared_fold = nullptr;  ///< of this log, of all its devices in this process; null: one's own
+      std::chrono::seconds(3);  ///< minimum duration of a conflict before it is an error
+  Duration takeover_wait =
+      std::chrono::seconds(5);  ///< a session that does not answer within this time is dead
+  Duration retry_after =
+      std::chrono::seconds(5);  ///< a record not read back within this time is appended again
+  SharedFold* shared_fold =
+      nullptr;  ///< shared by all devices of this log in this process; null: a private one
 };
 
 /// Forms views of a fixed group of `hello.devices` through the job's control log. Every device folds the same
-/// log and acts only on what it has read; nobody is leader. Owner: the train thread, except the AddressBook
-/// side, which is thread-safe (the transport connects on its own thread).
+/// log and acts only on records it has read; there is no leader. Owner: the train thread, except the
+/// AddressBook side, which is thread-safe (the transport connects on its own thread).
 class Membership : public AddressBook {
  public:
   ~Membership() override = default;
-  /// Reads the log and moves the protocol on: HELLO, READY, CLOSE. Returns a view this device is a member of
-  /// when one newer than the last returned has been closed. Never waits.
-  /// Errors: unavailable (control topic), invalid_config (this device does not fit into a group that has
-  /// formed: key and both values and both devices named; or partition claimed twice, both devices named; or
-  /// more devices than job.devices; or a state of another or an earlier run; or a new run over one that has
-  /// not ended; or a session of this id lives and this one cannot serve in its place; or nobody holds the
-  /// state that was saved, which alone ends all), superseded (a newer session of this id: host and pid named;
-  /// or two processes that replace each other). source_lost is not final: poll again.
+  /// Reads the log and advances the protocol: HELLO, READY, CLOSE. Returns the newest closed view with this
+  /// device, if it was not returned before. Never waits. Errors: unavailable (control topic), superseded (a
+  /// newer session of this id, with host and pid; or two processes that replace each other), invalid_config
+  /// (names the devices): another configuration than the formed group's, with key and both values; a
+  /// partition claimed twice; more devices than job.devices; a state of another or an earlier run; a new run
+  /// over one that has not ended; a live session of this id that this process cannot replace; or a lost saved
+  /// state, which alone ends all devices. source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
-  /// What this device holds, with its row clock; part of every READY from now on. Before the first poll(),
-  /// and before leave_view() when it has changed.
+  /// Sets the state of this device, with its row clock, for all following READYs. Call before the first
+  /// poll(), and before leave_view() after a change.
   virtual void hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) = 0;
-  /// This view is over for me; READY for the next one follows.
+  /// Leaves this view. READY for the next one follows.
   virtual void leave_view(const std::string& reason) = 0;
-  /// A state of the current view is on the disk of this device. Outside a view it is not announced.
+  /// Announces a state of the current view on this device's disk. Does nothing outside a view.
   virtual Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
-  /// A saved state was announced and has not been read back yet.
+  /// Whether an announced saved state has not been read back yet.
   [[nodiscard]] virtual bool announcing() const = 0;
-  /// How many saved states of this session were read back.
+  /// Number of saved states of this session that were read back.
   [[nodiscard]] virtual std::uint64_t announced() const = 0;
-  /// This session wants no other view (LEAVE). Once; what was announced in the current view still counts.
-  /// Without a session nobody knows of this device, and nothing is written.
+  /// Writes LEAVE: this session joins no other view. Only once; announcements in the current view still
+  /// count. Writes nothing without a session.
   virtual void leave_group(const std::string& reason, Ends ends) = 0;
-  /// True once the log shows that the whole job was stopped after this session began: end in the same round
-  /// as the others.
+  /// True once the log shows that the whole job was stopped after this session began. The device must end in
+  /// the same round as the others.
   [[nodiscard]] virtual bool stop_asked() const = 0;
-  /// True when the log shows that a member of the current view has started a new session or
-  /// stops in it: the view cannot continue.
+  /// Whether the log shows that a member of the current view has a new session or stops: the view cannot
+  /// continue.
   [[nodiscard]] virtual bool view_broken() const = 0;
-  /// Device ids missing for the next view, or one phrase for what it waits for; for people.
+  /// Missing device ids for the next view, or one phrase on what it waits for; for users.
   [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;
-  /// What this device knew to be committed after its last poll().
+  /// The committed state as of this device's last poll().
   [[nodiscard]] virtual const Committed& committed() const = 0;
-  /// May be ahead of this device's last poll() where it is shared.
+  /// May be ahead of this device's last poll() if it is shared.
   [[nodiscard]] virtual const Fold& fold() const = 0;
 };
 
 std::unique_ptr<Membership> make_membership(const MembershipConfig&, OrderedLog&);
 
-/// An OrderedLog in memory, shared by the nodes of one process; thread-safe. open() = one reader's end.
+/// An OrderedLog in memory for the nodes of one process; thread-safe. open() returns a reader.
 class MemoryLog {
  public:
   MemoryLog();
   ~MemoryLog();
   std::unique_ptr<OrderedLog> open();
-  /// For tests: everything in it so far.
+  /// For tests: number of records.
   [[nodiscard]] std::size_t size() const;
 
  private:

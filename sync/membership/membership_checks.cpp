@@ -4,7 +4,7 @@
 #include "core/nearest.h"
 #include "sync/membership/log_membership.h"
 
-// What in the log ends a device, and what it waits for.
+// Conditions in the log that end a device, and what it waits for.
 namespace rivulet::sync::membership {
 
 /// Final: every later poll() returns the same.
@@ -22,7 +22,7 @@ Status LogMembership::check_session(TimePoint now) {
     return refuse(ErrorCode::superseded, contested_device(it->second));
   }
   if (known && it->second.session > session_.offset()) {
-    leave_group("superseded", Ends::nothing);  // shows the log that both lived
+    leave_group("superseded", Ends::nothing);  // records that both lived
     return refuse(ErrorCode::superseded, superseded_by(it->second.hello));
   }
   if (stop_asked()) return ok();
@@ -34,8 +34,8 @@ Status LogMembership::check_session(TimePoint now) {
   return ok();
 }
 
-/// A state from a view that this log has never seen, or from before a new run: the folder and the topic do
-/// not belong together. Nobody would believe its READY.
+/// The state is of a view that is not in this log, or of an earlier run: folder and topic do not belong
+/// together. Its READY would be ignored.
 Status LogMembership::check_state() {
   if (!session_.known()) return ok();
   if (!shared_.reader().understands())
@@ -44,7 +44,7 @@ Status LogMembership::check_state() {
   return why ? refuse(ErrorCode::invalid_config, text_of(why)) : ok();
 }
 
-/// Nobody but this device ends by the first two; by a state that is lost all do.
+/// The first two end only this device. A lost state ends all.
 Obstacle LogMembership::ends_me(bool only_live) const {
   if (Obstacle why = outside(fold_, config_.hello.device)) return why;
   const NextView& next = next_view(only_live);
@@ -52,7 +52,7 @@ Obstacle LogMembership::ends_me(bool only_live) const {
   return next.obstacle.why == WhyNot::lost_state ? next.obstacle : Obstacle();
 }
 
-/// It keeps lasting while its devices are asked to show again that they live.
+/// The conflict continues while its devices repeat their READYs.
 Status LogMembership::check_conflict(TimePoint now) {
   const bool forming = session_.known() && !in_view_;
   if (Obstacle why = forming ? ends_me(true) : Obstacle()) {
@@ -64,8 +64,7 @@ Status LogMembership::check_conflict(TimePoint now) {
   return ok();
 }
 
-/// The first device to find that all must end leaves for it; that there are fewer now is not a reason to
-/// wait.
+/// The first device to find that all must end leaves with this cause. The others must not wait for it.
 bool LogMembership::somebody_left_for(WhyNot cause) const {
   return std::any_of(fold_.devices.begin(), fold_.devices.end(),
                      [&](const auto& entry) { return entry.second.left_for == cause; });
@@ -84,14 +83,14 @@ std::vector<std::string> LogMembership::waiting_for() const {
   const std::string& self = config_.hello.device;
   const auto me = fold_.devices.find(self);
   if (!session_.known() && me != fold_.devices.end())
-    return {"a sign of the earlier session of " + place_of(me->second.hello) + ": " +
+    return {"a record of the earlier session of " + place_of(me->second.hello) + ": " +
             text_of(cannot_replace(fold_, config_.hello))};
-  // Everybody wrote READY at some time: missing is the device that did not repeat it.
+  // All have written READY: those missing did not repeat it.
   const std::uint32_t wanted = config_.hello.devices;
   const bool enough = next_view(false).devices.size() >= wanted;
   auto names = missing_devices(fold_, next_view(enough), wanted);
   for (auto& hope : other_hopes(next_view(true))) names.push_back(std::move(hope));
-  // Two that call their job differently wait in two topics, each for the other.
+  // Devices with different job names wait for each other in two topics.
   const bool alone = fold_.devices.size() == 1 && fold_.devices.contains(self) && wanted > 1;
   if (alone && !meant_job_) meant_job_ = nearest_but_number(config_.job, log_.other_jobs());
   if (alone && !meant_job_->empty())

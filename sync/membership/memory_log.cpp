@@ -20,7 +20,7 @@ struct MemoryLog::State {
 
 namespace {
 
-/// One reader's end. The state is shared with the other ends, which may outlive the MemoryLog.
+/// One reader. It shares the records with the others, which may outlive the MemoryLog.
 template <class State>
 class MemoryLogEnd final : public OrderedLog {
  public:
@@ -31,12 +31,12 @@ class MemoryLogEnd final : public OrderedLog {
 
   Status append(std::span<const std::byte> bytes) override {
     if (bytes.size() > record_max_bytes) {
-      return Error{ErrorCode::unavailable, "a control record has at most 64 KiB, this one has " +
+      return Error{ErrorCode::unavailable, "control records are limited to 64 KiB, this one has " +
                                                std::to_string(bytes.size()) + " bytes"};
     }
     const std::lock_guard lock(state_->mutex);
     if (state_->records.size() >= log_max_records)
-      return Error{ErrorCode::unavailable, "the log in memory is full"};
+      return Error{ErrorCode::unavailable, "the in-memory log is full"};
     state_->records.emplace_back(bytes.begin(), bytes.end());
     return ok();
   }
@@ -59,7 +59,7 @@ class MemoryLogEnd final : public OrderedLog {
   std::shared_ptr<State> state_;
   std::size_t existed_ = 0;
   std::size_t next_ = 0;
-  std::deque<Bytes> copies_;  // a deque: the spans in entries_ stay valid while it grows
+  std::deque<Bytes> copies_;  // a deque keeps the spans in entries_ valid while it grows
   std::vector<LogEntry> entries_;
 };
 

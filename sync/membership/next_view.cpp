@@ -24,7 +24,7 @@ std::string value_of(const Hello& hello, const std::string& key) {
   return it == hello.config.end() ? "not set" : it->second;
 }
 
-/// The hashes differ; so does a key, or the builds do.
+/// The hashes differ: either a key does, or the builds do.
 Obstacle configurations(const Hello& a, const Hello& b) {
   Obstacle found{.why = WhyNot::configuration,
                  .device = a.device,
@@ -46,10 +46,10 @@ Obstacle configurations(const Hello& a, const Hello& b) {
   return found;
 }
 
-/// Who claims what, as far as it was asked.
+/// Partitions claimed so far.
 class Claims {
  public:
-  /// The first partition that somebody else claims, or none: then they are this device's.
+  /// Returns a partition that another device claims. If there is none, adds the device's claims.
   Obstacle add(const Hello& hello) {
     for (const auto& partition : hello.partitions) {
       const auto owner = owners_.find(partition);
@@ -71,7 +71,7 @@ Obstacle too_many(const Devices& devices, std::uint64_t wanted) {
   return {.why = WhyNot::number, .devices = ids_of(devices), .wanted = wanted};
 }
 
-/// The first thing that keeps these from being one group of `wanted`. Fewer than wanted is none.
+/// The first conflict within a group of `wanted`. Too few devices are no conflict.
 Obstacle first_conflict(const Devices& devices, std::uint64_t wanted) {
   for (std::size_t i = 1; i < devices.size(); ++i) {
     const Hello& first = devices.front()->hello;
@@ -102,7 +102,7 @@ bool holds_saved(const Fold& fold, const DeviceEntry& device) {
   return device.ready->stamp >= fold.committed.stamp;
 }
 
-/// A view may start from what it holds: what was saved, or less because that is to be.
+/// Whether a view may start from its state: the saved one, or an intentionally older one.
 bool serves(const Fold& fold, const DeviceEntry& device) {
   return holds_saved(fold, device) || device.ready->goes_back;
 }
@@ -111,13 +111,13 @@ Obstacle lost_state(const Fold& fold, const Devices& devices) {
   return {.why = WhyNot::lost_state, .devices = ids_of(devices), .state = fold.committed.stamp};
 }
 
-/// Makes a NextView of a group that has formed: who keeps its place, who gets one, who gets none.
+/// Builds a NextView for a formed group: distributes places and rejects devices.
 class Places {
  public:
   Places(const Fold& fold, NextView& next, std::uint64_t wanted)
       : fold_(fold), next_(next), wanted_(wanted) {}
 
-  /// False: nobody has the configuration of the last view, and the others do not agree on another.
+  /// False: no device has the last view's configuration, and the others differ.
   bool settle(const Devices& all) {
     Devices fitting = settle_configuration(all);
     if (fitting.empty()) return false;
@@ -139,7 +139,7 @@ class Places {
     return {!claims_as_before(fold_, device), device.session};
   }
 
-  /// Those that have the configuration of the group; the others are rejected.
+  /// Returns the devices with the group's configuration and rejects the others.
   Devices settle_configuration(const Devices& all) {
     const auto stands = [&](const auto* d) { return d->hello.config_hash == fold_.view.config_hash; };
     const auto keeper = std::find_if(all.begin(), all.end(), stands);
@@ -171,7 +171,7 @@ class Places {
       next_.devices.push_back(&device);
   }
 
-  /// The state may be on the disk of a member that is away, whose place a newcomer took that has nothing.
+  /// The state may be on the disk of an absent member whose place a newcomer without it took.
   void reject_stateless() {
     const auto newcomer = [&](const auto* device) { return !was_member(fold_, *device); };
     const bool held = std::any_of(next_.devices.begin(), next_.devices.end(),
@@ -190,7 +190,7 @@ class Places {
   Claims claims_;
 };
 
-/// Of those that are left: too few, or none with the state that was saved.
+/// For the remaining devices: too few, or none has the saved state.
 Obstacle shortage(const Fold& fold, const Devices& devices, std::uint64_t wanted) {
   if (devices.size() < wanted) return {.why = WhyNot::missing, .count = devices.size(), .wanted = wanted};
   const bool held =
@@ -198,8 +198,8 @@ Obstacle shortage(const Fold& fold, const Devices& devices, std::uint64_t wanted
   return held || !fold.rules.guard ? Obstacle() : lost_state(fold, devices);
 }
 
-/// Somebody else who is here has the state that was saved: the members of a view that stands, or who says so
-/// for the next.
+/// Whether another present device has the saved state: a member of an intact view, or one with a READY for
+/// the next.
 bool somebody_serves(const Fold& fold, const std::string& device) {
   const bool stands = fold.view.number > 0 && view_intact(fold) && !view_left(fold);
   return std::any_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
@@ -209,7 +209,7 @@ bool somebody_serves(const Fold& fold, const std::string& device) {
   });
 }
 
-/// What a member of the last view that may still live claims, where the session that is there does not.
+/// The first new claim of `hello` that conflicts with an open member of the last view.
 Obstacle claimed_by_others(const Fold& fold, const Hello& hello, const DeviceEntry& present) {
   if (hello.partitions == present.hello.partitions) return {};
   Claims claims;
@@ -255,7 +255,7 @@ NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted) {
 Obstacle outside(const Fold& fold, const std::string& self) {
   const auto me = fold.devices.find(self);
   if (me == fold.devices.end() || fold.view.sessions.contains(self)) return {};
-  // By whichever device it was closed, all its members had written READY after the last HELLO.
+  // Any accepted CLOSE shows that all members had written READY after the last HELLO.
   const std::int64_t lived = std::max(static_cast<std::int64_t>(fold.view.token), fold.view.confirmed);
   if (fold.view.number == 0 || fold.view.members.empty() || lived <= me->second.session) return {};
   if (!view_intact(fold) || view_left(fold)) return {};

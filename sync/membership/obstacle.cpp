@@ -22,21 +22,21 @@ std::string configuration(const Obstacle& o) {
     return "'" + o.subject + "' is " + o.value + " on " + o.device + " and " + o.other_value + " on " +
            o.other;
   return "the configuration hash is " + o.value + " on " + o.device + " and " + o.other_value + " on " +
-         o.other + " although no key differs (different versions of rivulet?)";
+         o.other + ", but no key differs (different versions of rivulet?)";
 }
 
 std::string lost_state(const Obstacle& o) {
-  const std::string lost = "the state that the group has saved (" + text_of(o.state) + ") is on ";
+  const std::string lost = "the group's saved state (" + text_of(o.state) + ") is on ";
   if (o.devices.empty()) return lost + "no other device";
   return lost + "none of " + list_of(o.devices) +
-         ": start a device that has it in its folder checkpoints, or go back to an older one on every device "
+         ": start a device that has it in its checkpoint folder, restore an older one on every device "
          "(rivulet checkpoint restore), or start all with --new-run to start over";
 }
 
 std::string other_run(const Obstacle& o) {
   const std::string state = "the saved state " + text_of(o.state) + " of " + o.device;
   if (o.why == WhyNot::foreign_state)
-    return state + " is of another run: the control topic of job " + o.subject + " knows " +
+    return state + " is of another run: the control topic of job " + o.subject + " has " +
            std::to_string(o.count) + " views. To start over, start every device with --new-run";
   return state + " is of an earlier run: run " + std::to_string(o.count) + " of job " + o.subject +
          " began after view " + std::to_string(o.wanted) +
@@ -65,9 +65,9 @@ std::string text_of(const Obstacle& o) {
              "; every device needs its own (source.partitions)";
     case WhyNot::number:
       return std::to_string(o.devices.size()) +
-             " devices want to be in a group of job.devices = " + std::to_string(o.wanted) + ": " +
+             " devices try to join a group of job.devices = " + std::to_string(o.wanted) + ": " +
              list_of(o.devices);
-    case WhyNot::outside: return o.device + " is not in the group that runs now: " + list_of(o.devices);
+    case WhyNot::outside: return o.device + " is not in the running group: " + list_of(o.devices);
     case WhyNot::lost_state: return lost_state(o);
     case WhyNot::foreign_state:
     case WhyNot::earlier_state: return other_run(o);

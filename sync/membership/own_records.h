@@ -6,17 +6,17 @@
 #include "core/time.h"
 #include "sync/membership/records.h"
 
-/// Private to membership/: which records this device owes to the log, one class for each kind of debt. They
-/// decide when; LogMembership writes. Owner: the train thread.
+/// Private to membership/: decides when this device must write a record, one class per kind. LogMembership
+/// writes them. Owner: the train thread.
 namespace rivulet::sync::membership {
 
-/// A record on its way into the log: it exists when it is read back, and may have been lost.
+/// A record that was appended and not read back. It may be lost.
 class InFlight {
  public:
   void sent(TimePoint now) { since_ = now; }
   void read_back() { since_.reset(); }
   [[nodiscard]] bool active() const noexcept { return since_.has_value(); }
-  /// It is not on its way, or has been for so long that it is taken for lost.
+  /// Whether no record is in flight, or it is old enough to count as lost.
   [[nodiscard]] bool may_send(TimePoint now, Duration retry_after) const {
     return !since_ || now - *since_ >= retry_after;
   }
@@ -28,22 +28,22 @@ class InFlight {
 /// The session that a HELLO of this device begins, unless a session of the same id keeps its place.
 class OwnSession {
  public:
-  /// Offset of the HELLO that began it, or that was read back and is not judged yet; -1: none.
+  /// Offset of its HELLO, or of a HELLO read back and not judged yet; -1: none.
   [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
   [[nodiscard]] bool known() const noexcept { return offset_ >= 0; }
-  /// A HELLO of this device's id was read; `own`: this process wrote it.
+  /// A HELLO of this device's id was read. `own`: this process wrote it.
   void read(std::int64_t offset, bool own) {
     if (own && !known()) offset_ = offset;
     if (!own && known()) asked_at_ = offset;
   }
-  /// The HELLO has begun no session: the one that is there keeps its place for now.
+  /// The HELLO has begun no session: the present session keeps its place for now.
   void refused(TimePoint now) {
     if (!was_refused()) refused_ = {offset_, now};
     offset_ = -1;
     hello_.read_back();
   }
   [[nodiscard]] bool was_refused() const noexcept { return refused_.first >= 0; }
-  /// Offset of the first HELLO that was refused.
+  /// Offset of the first refused HELLO.
   [[nodiscard]] std::int64_t refused_at() const noexcept { return refused_.first; }
   [[nodiscard]] Duration waiting_for_place(TimePoint now) const { return now - refused_.second; }
 
@@ -52,7 +52,7 @@ class OwnSession {
   }
   void sent_hello(TimePoint now) { hello_.sent(now); }
 
-  /// A process of the same id asks whether this session lives. `heard`: where the log has it last.
+  /// Whether to answer a process of the same id that checks this session. `heard`: offset of its last record.
   [[nodiscard]] bool owes_answer(std::int64_t heard, TimePoint now, Duration retry_after) {
     if (heard > asked_at_) asked_at_ = -1;
     return asked_at_ >= 0 && answer_.may_send(now, retry_after);
@@ -74,9 +74,9 @@ class OwnSession {
   InFlight hello_, answer_;
 };
 
-/// The saved state of the current view that is announced and not read back. The first SAVED is sent with it;
-/// a stream that falls silent makes no further checkpoint, and without the last one its state would never
-/// count.
+/// A saved state of the current view that is announced and not read back. The caller sends the first SAVED.
+/// Repeats matter: a stream that falls silent makes no further checkpoint, so without this SAVED its last
+/// state would never count.
 class SavedNotice {
  public:
   const Saved& announce(Saved saved) {
@@ -90,7 +90,7 @@ class SavedNotice {
   void leave_view() { saved_.reset(); }
   [[nodiscard]] bool pending() const noexcept { return saved_.has_value(); }
   [[nodiscard]] std::uint64_t announced() const noexcept { return announced_; }
-  /// What is to be sent again; nullptr: nothing. The clock of the first time runs from the first call.
+  /// Returns the record to repeat, or nullptr. The first call only starts the timer.
   const Saved* again(TimePoint now, Duration retry_after) {
     if (!saved_) return nullptr;
     const bool first = !repeat_.active();
@@ -105,14 +105,14 @@ class SavedNotice {
   std::uint64_t announced_ = 0;
 };
 
-/// When this device closes the next view, or confirms the one that stands.
+/// Decides when this device closes the next view, or confirms the current one.
 class Closing {
  public:
   using Target = std::pair<std::uint64_t, std::int64_t>;  ///< number of the view, newest HELLO
 
-  /// The next view cannot be closed, or this device is not of it.
+  /// The next view cannot be closed, or does not include this device.
   void cannot() noexcept { closable_since_.reset(); }
-  /// It can. Its first member closes it at once, the others if that one does not for `patience`.
+  /// Call while it can be closed. Its first member closes at once, the others after `patience`.
   [[nodiscard]] bool due(const Target& target, bool first, TimePoint now, Duration patience,
                          Duration retry_after) {
     if (!closable_since_) closable_since_ = now;
@@ -123,7 +123,7 @@ class Closing {
     sent_for_ = target;
     close_.sent(now);
   }
-  /// Once for each newest HELLO.
+  /// Once per newest HELLO.
   [[nodiscard]] bool confirms(std::int64_t hello) { return std::exchange(confirmed_for_, hello) != hello; }
 
  private:

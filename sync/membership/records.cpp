@@ -29,7 +29,7 @@ bool is_id(const std::string& text) {
   });
 }
 
-/// Reads fields and remembers the first that is missing or wrong, so that readers need no branches.
+/// Reads fields and remembers the first missing or invalid one, so that callers need no branches.
 class Fields {
  public:
   explicit Fields(const json& object) : object_(object) {}
@@ -77,7 +77,7 @@ class Fields {
     }
     return values;
   }
-  /// False where it is not there.
+  /// False if missing.
   bool flag(const char* name) {
     const json* field = find(name);
     if (field == nullptr) return false;
@@ -111,7 +111,7 @@ class Fields {
   std::string wrong_;
 };
 
-// A word that a later build may add to these ends nothing here.
+// Values that later builds add to these end nothing here.
 constexpr const char* ends_device = "device";
 constexpr const char* ends_group = "group";
 
@@ -272,16 +272,16 @@ std::string type_of(const json& object) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// Empty when the envelope is ours.
+/// Empty if the envelope is valid.
 std::optional<std::pair<Ignored, std::string>> wrong_envelope(const json& object, const std::string& job) {
   const auto version = object.find("version");
   if (version == object.end() || !version->is_number_unsigned()) return {{Ignored::unreadable, "no version"}};
   if (*version != protocol_version)
     return {{Ignored::unknown,
-             "version " + version->dump() + ", this build speaks " + std::to_string(protocol_version)}};
+             "version " + version->dump() + ", this build supports " + std::to_string(protocol_version)}};
   const auto name = object.find("job");
   if (name == object.end() || !name->is_string()) return {{Ignored::unreadable, "no job"}};
-  if (*name != job) return {{Ignored::foreign, "it is of another job"}};
+  if (*name != job) return {{Ignored::foreign, "it belongs to another job"}};
   return std::nullopt;
 }
 
@@ -307,7 +307,7 @@ Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::st
   json object = std::visit([](const auto& r) { return to_json(r); }, record);
   object["version"] = protocol_version;
   object["job"] = job;
-  // A host name or a reason may hold bytes that are no UTF-8: they become replacement characters.
+  // Host names and reasons may contain invalid UTF-8, which becomes replacement characters.
   const std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > record_max_bytes) {
     return refused(
@@ -315,7 +315,7 @@ Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::st
         Ignored::oversized, nullptr);
   }
   const auto bytes = std::as_bytes(std::span(text));
-  // What no reader would take must not be written: its sender would wait for ever to read it back.
+  // Never writes a record that readers reject: its sender would wait forever to read it back.
   if (const auto back = decode(bytes, job); !back) return back.error();
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
@@ -334,8 +334,8 @@ Result<ControlRecord> decode(std::span<const std::byte> bytes, const std::string
   Fields fields(object);
   ControlRecord record = kind->read(fields);
   if (!fields.bad()) return record;
-  return refused("field '" + fields.wrong() + "' of " + type + " is missing or not valid",
-                 Ignored::unreadable, reason);
+  return refused("field '" + fields.wrong() + "' of " + type + " is missing or invalid", Ignored::unreadable,
+                 reason);
 }
 
 }  // namespace rivulet::sync::membership

@@ -13,25 +13,24 @@
 
 namespace rivulet::sync::membership {
 
-/// One fold of a job's control log for all who read it in this process: equal prefixes, equal folds, so one
-/// is enough. One that reads on reads on for all of them; what each device wrote itself waits for it until it
-/// reads. A device alone in its process has one of its own. Thread-safe; references to fold() are read under
-/// the lock of guard() by threads other than the reader.
+/// One fold of a job's control log for all devices in this process, since equal prefixes give equal folds.
+/// Each read advances it for all; records of a device are kept until that device reads. A single device has a
+/// private one. Thread-safe: threads other than the reader must hold guard() to use fold().
 class SharedFold {
  public:
   using Said = std::pair<std::int64_t, ControlRecord>;  ///< offset, record
 
-  /// One device's place. The fold must outlive it.
+  /// One device's reader. The fold must outlive it.
   class Reader {
    public:
     Reader(SharedFold& fold, std::string device);
     ~Reader();
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
-    /// Reads what is there, a bounded part of it at a time. Errors: those of OrderedLog::poll(); what was
-    /// read before one counts.
+    /// Reads available records in bounded batches. Errors: those of OrderedLog::poll(); records read before
+    /// an error count.
     Status read();
-    /// What this device wrote and was read since the last call, whether it counted or not.
+    /// Records of this device read since the last call, whether they counted or not.
     std::vector<Said> take_own();
 
    private:
@@ -41,7 +40,7 @@ class SharedFold {
     std::vector<Said> own_;  ///< under the lock
   };
 
-  /// `log` is lent.
+  /// Borrows `log`.
   SharedFold(OrderedLog& log, std::string job, const Rules& rules)
       : log_(log), reader_(std::move(job), rules) {}
   SharedFold(const SharedFold&) = delete;
@@ -49,9 +48,9 @@ class SharedFold {
 
   [[nodiscard]] const LogReader& reader() const noexcept { return reader_; }
   [[nodiscard]] const Fold& fold() const noexcept { return reader_.fold(); }
-  /// As of the last read(), made once for each length of the log. For the reader.
+  /// As of the last read(), cached by log length. For the reader.
   const NextView& next_view(bool only_live, std::uint32_t wanted);
-  /// Every member of the closed view is in it and stays. Same.
+  /// Whether every member of the closed view is in it and stays. For the reader.
   bool view_stands();
   [[nodiscard]] std::unique_lock<std::mutex> guard() const { return std::unique_lock(mutex_); }
 
@@ -68,8 +67,8 @@ class SharedFold {
     NextView view;
   };
   Known ready_, live_;
-  std::pair<std::int64_t, bool> next_offsets_{-1, false};     ///< by next_offset
-  std::multimap<std::string, Reader*, std::less<>> readers_;  ///< by device: two lives of it may overlap
+  std::pair<std::int64_t, bool> next_offsets_{-1, false};     ///< next_offset and its result of view_stands()
+  std::multimap<std::string, Reader*, std::less<>> readers_;  ///< by device: two sessions may overlap
 };
 
 }  // namespace rivulet::sync::membership

@@ -20,8 +20,8 @@ Stamp stamp_of(const Snapshot& j) {
   return {j.at(0).get<std::uint64_t>(), j.at(1).get<std::uint64_t>()};
 }
 
-/// Without the configuration, which most devices share: it is kept once for each hash. Who has another one
-/// under the same hash keeps it as its own.
+/// Without the configuration, which is stored once per hash. A device whose configuration differs under the
+/// same hash stores its own.
 Snapshot json_of(const Hello& h) {
   return {{"device", h.device},
           {"nonce", h.nonce},
@@ -93,7 +93,7 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   return d;
 }
 
-/// The configuration is left out, a device has it. So are claims that are the device's.
+/// Leaves out the configuration, which a device has, and claims that equal the device's.
 Snapshot json_of(const ClosedView& v, const Fold& fold) {
   Snapshot j = {{"number", v.number},          {"token", v.token},        {"members", v.members.list()},
                 {"sessions", v.sessions},      {"digest", v.digest},      {"target", json_of(v.target)},
@@ -127,7 +127,7 @@ ClosedView view_of(const Snapshot& j) {
   return v;
 }
 
-/// Owners are what was written of a member, else what its device claims.
+/// Owners: the stored claims of a member, else its device's claims.
 void add_owners(Fold& fold, const Snapshot& written) {
   std::vector<std::vector<std::string>> owners;
   for (const auto& id : fold.view.members) {
@@ -160,7 +160,7 @@ Fold read_fold(const Snapshot& j) {
   return fold;
 }
 
-/// What the rest of the fold takes for granted.
+/// Checks invariants that the rest of the fold assumes.
 bool hangs_together(const Fold& fold) {
   const auto known = [&](const std::string& id) {
     return fold.devices.contains(id) && fold.view.sessions.contains(id);
@@ -170,7 +170,7 @@ bool hangs_together(const Fold& fold) {
          std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end() &&
          std::all_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
            const DeviceEntry& device = entry.second;
-           constexpr std::int64_t far = std::int64_t{1} << 62;  // times are added to
+           constexpr std::int64_t far = std::int64_t{1} << 62;  // limits for time arithmetic
            const bool times = std::all_of(device.swaps.begin(), device.swaps.end(),
                                           [](std::int64_t ms) { return -far < ms && ms < far; });
            return entry.first == device.hello.device && times && device.swaps.size() <= swaps_max &&
@@ -179,7 +179,7 @@ bool hangs_together(const Fold& fold) {
          });
 }
 
-/// A fold has no fractions, and turning one that is too large into a whole number is undefined.
+/// Rejects fractions: a fold has none, and converting too large ones to integers is undefined.
 Snapshot parse_whole_numbers(const std::string& text) {
   bool whole = true;
   const Snapshot j = Snapshot::parse(text, [&](int, Snapshot::parse_event_t, const Snapshot& value) {
@@ -223,10 +223,10 @@ bool is_snapshot_of(const Snap& snap, const Fold& fold) {
 
 std::optional<Fold> fold_of(const Snap& snap) {
   if (snapshot_hash(snap.fold) != snap.hash) return std::nullopt;
-  try {  // the library throws at a field that is missing or of another kind
+  try {  // the library throws on a missing field or a wrong type
     const Snapshot j = parse_whole_numbers(snap.fold);
     Fold fold = read_fold(j);
-    // Written again it is the same text: nothing was cut, doubled or read as something else.
+    // The same text again: nothing was cut, doubled or misread.
     if (!hangs_together(fold) || snapshot_of(fold) != snap.fold) return std::nullopt;
     return fold;
   } catch (const Snapshot::exception&) {

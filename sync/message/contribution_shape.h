@@ -7,13 +7,13 @@
 
 namespace rivulet::sync {
 
-/// What a contribution looks like: parameters, tensor by tensor, and behind them buffers, which are averages
-/// and travel as they are.
+/// Layout of a contribution: parameters, tensor by tensor, followed by buffers, which are averages and are
+/// never compressed.
 struct ContributionShape {
   Scalar scalar = Scalar::f32;
-  std::vector<std::size_t> tensors;  ///< elements of each tensor of parameters, in their order
+  std::vector<std::size_t> tensors;  ///< elements of each parameter tensor, in order
   std::size_t buffers = 0;
-  /// Of each tensor its first dimension, behind which it is a matrix; 1 or nothing: it is none.
+  /// First dimension of each tensor, to view it as a matrix. 1 or missing: not a matrix.
   std::vector<std::size_t> rows = {};
   [[nodiscard]] std::size_t parameters() const noexcept {
     return std::accumulate(tensors.begin(), tensors.end(), std::size_t{0});

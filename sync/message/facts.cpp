@@ -44,7 +44,7 @@ void put_entry(std::vector<std::byte>& out, std::uint32_t type, const std::vecto
   if (!items.empty()) put_body(out, type, bytes_of_fields(items));
 }
 
-/// Seven bits in a byte, the lowest first; the highest bit: more follow. Batches are small numbers.
+/// Seven bits per byte, lowest first; the highest bit marks a continuation. Row counts are small.
 void put_varints(std::vector<std::byte>& out, std::uint32_t type, const std::vector<std::uint32_t>& items) {
   if (items.empty()) return;
   std::vector<std::byte> body;
@@ -56,7 +56,7 @@ void put_varints(std::vector<std::byte>& out, std::uint32_t type, const std::vec
   put_body(out, type, body);
 }
 
-/// Numbers as put_varints() writes them, and in no other way.
+/// Reads the encoding of put_varints() and rejects any other.
 bool get_varints(std::span<const std::byte> body, std::vector<std::uint32_t>& items) {
   if (!items.empty() || body.empty()) return false;
   std::uint64_t item = 0;
@@ -76,7 +76,7 @@ bool get_varints(std::span<const std::byte> body, std::vector<std::uint32_t>& it
   return shift == 0;
 }
 
-/// The list is all that its entry holds, and is there once.
+/// Requires that the list fills its entry and occurs once.
 template <class T>
 bool get_entry(std::span<const std::byte> body, std::vector<T>& items) {
   FieldReader in(body);
@@ -85,7 +85,7 @@ bool get_entry(std::span<const std::byte> body, std::vector<T>& items) {
   return in.fine() && in.empty();
 }
 
-/// What makes no difference to a plan is the same number, and any NaN is the one that a record has.
+/// Normalizes fields that do not affect plans, and NaNs, to the values of a record.
 Facts as_recorded(Facts f) {
   place_fields(f, [](const char*, auto& place) { place = {}; });
   if ((f.flags & flag_digest) == 0) f.digest = {};
@@ -108,7 +108,7 @@ std::vector<std::byte> encode_head(const Facts& facts) {
   writer.put(magic);
   writer.put(facts_version);
   writer.put(facts);
-  RIVULET_CHECK(head.size() + checksum_bytes <= head_bytes(facts), "facts outgrew their head");
+  RIVULET_CHECK(head.size() + checksum_bytes <= head_bytes(facts), "facts exceed the size of their head");
   head.resize(head_bytes(facts));
   const std::uint64_t sum = checksum_of(head);
   std::memcpy(head.data() + head.size() - checksum_bytes, &sum, checksum_bytes);
@@ -130,7 +130,7 @@ Result<Facts> decode_head(std::span<const std::byte> bytes) {
   constexpr std::size_t most = facts_head_bytes + sizeof(float) * facts_measurements_max;
   if (bytes.size() < facts_head_bytes || bytes.size() > most)
     return broken(std::to_string(bytes.size()) + " bytes, expected " + std::to_string(facts_head_bytes) +
-                  " and what the controllers measure");
+                  " plus the controllers' measurements");
   FieldReader in(bytes);
   std::uint32_t seen_magic = 0;
   std::uint32_t version = 0;
@@ -138,14 +138,14 @@ Result<Facts> decode_head(std::span<const std::byte> bytes) {
   in.get(version);
   if (seen_magic != magic) return broken("wrong magic");
   if (version != facts_version)
-    return broken("version " + std::to_string(version) + ", this build speaks " +
+    return broken("version " + std::to_string(version) + ", this build supports " +
                   std::to_string(facts_version));
   std::uint64_t sum = 0;
   std::memcpy(&sum, bytes.data() + bytes.size() - checksum_bytes, checksum_bytes);
   if (sum != checksum_of(bytes)) return broken("checksum differs");
   Facts facts;
   in.get(facts);
-  if (!in.fine() || head_bytes(facts) != bytes.size()) return broken("measurements of another number");
+  if (!in.fine() || head_bytes(facts) != bytes.size()) return broken("unexpected number of measurements");
   if (facts.section_bytes > facts_section_max_bytes)
     return broken("section of " + std::to_string(facts.section_bytes) + " bytes is over the limit");
   return facts;
@@ -173,16 +173,17 @@ Result<FactsSection> decode_section(std::span<const std::byte> bytes) {
     in.get(type);
     in.get(length);
     const auto body = in.cut(length);
-    if (!in.fine()) return broken("section is cut short");
+    if (!in.fine()) return broken("section is truncated");
     if (type == type_intervals && !get_entry(body, section.more_intervals))
-      return broken("interval list is cut short");
-    if (type == type_runs && !get_entry(body, section.runs)) return broken("run list is cut short");
+      return broken("interval list is invalid");
+    if (type == type_runs && !get_entry(body, section.runs))
+      return broken("list of skipped ranges is invalid");
     if (type == type_step_rows && !get_varints(body, section.step_rows))
-      return broken("rows of steps are no list of numbers");
+      return broken("rows of local steps are invalid");
     if (type == type_private_state && !get_entry(body, section.private_state))
-      return broken("digest of the private state is cut short");
+      return broken("digest of the private state is invalid");
     if (type == type_steps_ahead && !get_varints(body, section.steps_ahead))
-      return broken("steps ahead are no number");
+      return broken("steps ahead are invalid");
   }
   return section;
 }

@@ -12,13 +12,12 @@
 #include "core/fields.h"
 #include "core/time.h"
 
-/// Bytes of values, little-endian and without padding: numbers and enums as they are, durations as
-/// nanoseconds, texts and lists behind a count of 4 bytes, what may be missing behind a bool, structs field
-/// by field in the order of their list (core/fields.h). The same walk makes wire bytes and hashes. Pure; any
-/// thread.
+/// Encodes values little-endian and without padding: numbers and enums as they are, durations as nanoseconds,
+/// strings and lists after a count of 4 bytes, optional values after a bool, structs field by field in the
+/// order of their list (core/fields.h). The same traversal gives wire bytes and hashes. Pure; any thread.
 namespace rivulet::sync {
 
-static_assert(std::endian::native == std::endian::little, "big-endian hosts need a swap here");
+static_assert(std::endian::native == std::endian::little, "big-endian hosts need a byte swap here");
 
 template <class T>
 concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -58,8 +57,8 @@ std::vector<std::byte> bytes_of_fields(const auto& value) {
   return out;
 }
 
-/// Takes values off the front of bytes that anybody may have sent. The first value that is cut short or
-/// impossible ends it: fine() is false from there on, and what was read is worth nothing.
+/// Reads values from the front of untrusted bytes. The first truncated or impossible value is final: fine()
+/// stays false, and the values read are invalid.
 class FieldReader {
  public:
   explicit FieldReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -87,7 +86,7 @@ class FieldReader {
   }
   template <class T>
   void get(std::vector<T>& items) {
-    // Each item takes a byte at least: a count beyond that is none, and nothing is allocated for it.
+    // Each item takes at least one byte: a larger count is invalid and must not allocate.
     const std::uint32_t count = length();
     if (count > bytes_.size()) fine_ = false;
     for (std::uint32_t i = 0; i < count && fine_; ++i) get(items.emplace_back());
@@ -101,7 +100,7 @@ class FieldReader {
   }
   void get(HasFields auto& value) { fields(value, *this); }
 
-  /// The next `n` bytes, and behind them from there on.
+  /// Removes and returns the next `n` bytes.
   std::span<const std::byte> cut(std::size_t n) {
     if (!fine_ || bytes_.size() < n) fine_ = false;
     if (!fine_) return {};

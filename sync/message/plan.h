@@ -10,26 +10,25 @@
 #include "core/time.h"
 #include "sync/message/facts.h"
 
-/// What all devices make of the facts of a round, as values: made by sync/policy/arbiter.h, recorded in
+/// What all devices compute from the facts of a round, as values: made by sync/policy/arbiter.h, recorded in
 /// decision logs.
 namespace rivulet::sync::policy {
 
 enum class Mode : std::uint8_t {
-  gradients,  ///< weighted gradients are summed, everyone steps with the sum
-  delta,      ///< movement since the last aggregating round is summed (after local steps)
-  hold,       ///< nobody steps; batches and gradients are kept for the next round
-  idle,       ///< nobody has rows; nothing changes
-  skip,       ///< rows are used up but nothing is applied (non-finite, dry run)
+  gradients,  ///< weighted gradients are summed, and all step with the sum
+  delta,      ///< deltas since the last aggregating round are summed (after local steps)
+  hold,       ///< no device steps; batches and gradients are kept for the next round
+  idle,       ///< no device has rows; nothing changes
+  skip,       ///< rows are consumed but nothing is applied (non-finite, dry run)
 };
 std::string_view name_of(Mode mode) noexcept;
 
-/// How contributions become a sum.
+/// How contributions are encoded and summed.
 struct Way {
   std::string collective = "gather";  ///< catalog name
   std::string compressor = "dense";   ///< catalog name
-  double keep_ratio = 1.0;            ///< of the entries of a contribution, what the compressor aims at
-  std::uint64_t payload_bytes =
-      0;  ///< of each device, exactly: the compressor's slot and the model's buffers
+  double keep_ratio = 1.0;            ///< target share of a contribution's elements for the compressor
+  std::uint64_t payload_bytes = 0;  ///< exact size per device: the compressor's slot and the model's buffers
   bool operator==(const Way&) const = default;
 };
 constexpr void fields(Either<Way> auto& w, auto&& visit) {
@@ -39,27 +38,27 @@ constexpr void fields(Either<Way> auto& w, auto&& visit) {
   visit("payload_bytes", w.payload_bytes);
 }
 
-/// What the group does about a model that has diverged (sync/policy/divergence.h).
+/// Response of the group to a diverged model (sync/policy/divergence.h).
 enum class Retreat : std::uint8_t {
   none,
-  go_back,  ///< all leave the view, and begin the next one with a good state
-  give_up,  ///< it has been in vain: all end
+  go_back,  ///< all leave the view and begin the next one with a good state
+  give_up,  ///< rolling back has failed: all end
 };
 std::string_view name_of(Retreat retreat) noexcept;
 
-/// What becomes of the round whose facts were just gathered.
+/// The decision on the round whose facts were just gathered.
 struct Decision {
   Mode mode = Mode::idle;
-  std::vector<double> weights;  ///< [N], sums to 1 unless nobody has rows
+  std::vector<double> weights;  ///< [N], sums to 1, or to 0 if no device has rows
   double learning_rate_factor = 1.0;
-  bool checkpoint = false;             ///< everyone saves the agreed state as this round leaves it
-  bool stop = false;                   ///< everyone ends after this round, exit 0
+  bool checkpoint = false;             ///< all devices save the agreed state after this round
+  bool stop = false;                   ///< all devices end after this round, exit 0
   std::vector<std::uint32_t> leaving;  ///< ranks that end after this round
-  /// Of a gated round, and of no other: how its contributions are exchanged, in place of Schedule::way.
+  /// Exchange of a gated round's contributions, replacing Schedule::way; only in gated rounds.
   std::optional<Way> way;
   Retreat retreat = Retreat::none;
-  std::uint64_t back_lineage = 0;  ///< of the state to go back to
-  std::uint64_t back_step = 0;     ///< same; 0: the model as the job began
+  std::uint64_t back_lineage = 0;  ///< lineage of the state to roll back to
+  std::uint64_t back_step = 0;     ///< step of that state; 0: the initial model of the job
   bool operator==(const Decision&) const = default;
 };
 constexpr void fields(Either<Decision> auto& d, auto&& visit) {
@@ -75,11 +74,11 @@ constexpr void fields(Either<Decision> auto& d, auto&& visit) {
   visit("back_step", d.back_step);
 }
 
-/// When a device asks the others to synchronize before its local steps are made (published/when/selsync.cpp):
-/// its smoothed squared gradient norm has changed by more than `change` from one step to the next.
+/// Condition for an early synchronization (published/when/selsync.cpp): the smoothed squared gradient norm of
+/// a device changes by more than `change` from one step to the next.
 struct EarlyCall {
   double change = 0;       ///< relative
-  double norm_weight = 1;  ///< of the newest in the mean
+  double norm_weight = 1;  ///< weight of the newest norm in the mean
   bool operator==(const EarlyCall&) const = default;
 };
 constexpr void fields(Either<EarlyCall> auto& c, auto&& visit) {
@@ -87,14 +86,14 @@ constexpr void fields(Either<EarlyCall> auto& c, auto&& visit) {
   visit("norm_weight", c.norm_weight);
 }
 
-/// Devices step on their own copies and exchange deltas, not gradients. Nothing is sent until a device has
-/// made `steps`, each at the latest Schedule::wait after the one before, made or not; Schedule::rows are
-/// those of one step.
+/// Devices step on their own copies and exchange deltas instead of gradients. A device sends nothing until it
+/// has made `steps` steps. Each step starts within Schedule::wait after the last one, or counts as made.
+/// Schedule::rows are those of one step.
 struct LocalSchedule {
   std::uint32_t steps = 1;
-  Duration time{};       ///< ... or until this long after the last synchronization; 0 = no limit
-  Duration latest{};     ///< after the last synchronization: a device that has not come by then is late
-  bool overlap = false;  ///< those of the next round begin while this one's synchronization is under way
+  Duration time{};       ///< maximum time since the last synchronization; 0: no limit
+  Duration latest{};     ///< time since the last synchronization after which a device is late
+  bool overlap = false;  ///< steps of the next round begin during this synchronization
   std::optional<EarlyCall> early;
   bool operator==(const LocalSchedule&) const = default;
 };
@@ -106,11 +105,11 @@ constexpr void fields(Either<LocalSchedule> auto& l, auto&& visit) {
   visit("early", l.early);
 }
 
-/// Rows of which each rank sends copies to each other one with its facts, others to each if it has enough.
-/// Their owners train and announce them; the others compute on them besides.
+/// Rows that each rank sends to every other rank with its facts, different ones to each if it has enough. The
+/// owner trains and announces them; the others also compute on them.
 struct Injection {
   std::vector<std::uint32_t> rows;  ///< [N]
-  double per_row = 0;               ///< copies in a step, for each of its own rows: of those that came last
+  double per_row = 0;               ///< newest injected rows in a step, per row of the device's own stream
   bool operator==(const Injection&) const = default;
 };
 constexpr void fields(Either<Injection> auto& i, auto&& visit) {
@@ -118,35 +117,35 @@ constexpr void fields(Either<Injection> auto& i, auto&& visit) {
   visit("per_row", i.per_row);
 }
 
-/// How the round after it is entered and exchanged: known before its facts leave.
+/// How the next round is entered and exchanged, known before its facts are sent.
 struct Schedule {
-  std::vector<std::uint32_t> rows;  ///< [N] to bring; 0 = enter at once
-  Duration wait{};                  ///< enter at the latest this long after the round before ended
-  bool whole = false;               ///< a device without all its rows enters with none and says so
-  bool rest = false;  ///< nothing is expected: enter on own rows, on a peer's entry, or after `wait`
+  std::vector<std::uint32_t> rows;  ///< [N] rows to collect; 0: enter at once
+  Duration wait{};                  ///< maximum time to enter after the end of the previous round
+  bool whole = false;               ///< a device without all its rows enters with none and flag_incomplete
+  bool rest = false;  ///< no rows expected: enter on own rows, on a peer's entry, or after `wait`
   Way way;
-  /// The way is decided with the facts of the round (Decision::way), for it depends on them; `way` is what it
-  /// will most likely be. So nothing leaves before its plan is known.
+  /// The way depends on the facts of the round (Decision::way); `way` is the most likely one. So
+  /// contributions wait for the plan.
   bool gated = false;
-  bool freeze = false;                 ///< slow loops stay where they are (profiling)
+  bool freeze = false;                 ///< slow loops must not change anything (profiling)
   std::optional<LocalSchedule> local;  ///< none: the group steps with the mean gradient of one batch each
   std::optional<Injection> injection;
   bool operator==(const Schedule&) const = default;
 
-  /// What leaves a device after each step takes its momentum along (DGC, Lin et al. 2018): else the same
-  /// direction would be sent again before the group has answered.
+  /// Whether sent elements take their momentum along after each step (DGC, Lin et al. 2018). Otherwise the
+  /// same direction would be sent again before the group has responded.
   [[nodiscard]] bool masks_momentum() const noexcept { return local && local->steps == 1; }
-  /// Local steps of a round, 1 at least.
+  /// Local steps of a round, minimum 1.
   [[nodiscard]] std::uint32_t steps() const noexcept { return local ? local->steps : 1; }
   [[nodiscard]] bool overlaps() const noexcept { return local && local->overlap; }
   [[nodiscard]] Duration latest() const noexcept { return local ? local->latest : Duration(0); }
-  /// Of the newest norm in the mean that early calls follow.
+  /// Weight of the newest norm in the mean for early synchronizations.
   [[nodiscard]] double norm_weight() const noexcept {
     return local && local->early ? local->early->norm_weight : 1;
   }
-  /// Copies of others' rows in a step, for each own one.
+  /// Injected rows in a step, per row of the device's own stream.
   [[nodiscard]] double injected_per_row() const noexcept { return injection ? injection->per_row : 0; }
-  /// Rows of which this rank sends copies.
+  /// Rows that this rank sends to the others.
   [[nodiscard]] std::uint32_t injected_by(std::uint32_t rank) const noexcept {
     return injection && rank < injection->rows.size() ? injection->rows[rank] : 0;
   }
@@ -163,11 +162,11 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("injection", s.injection);
 }
 
-/// What all devices make of the facts of a round, in two tenses.
+/// The plan of a round: the decision on it and the schedule of the next.
 struct RoundPlan {
   Decision now;
   Schedule next;
-  std::string why;  ///< one phrase for people and the decision log
+  std::string why;  ///< one phrase for users and the decision log
   bool operator==(const RoundPlan&) const = default;
 };
 constexpr void fields(Either<RoundPlan> auto& p, auto&& visit) {
@@ -175,12 +174,11 @@ constexpr void fields(Either<RoundPlan> auto& p, auto&& visit) {
   visit("next", p.next);
   visit("why", p.why);
 }
-/// For Facts::plan_hash: equal plans made of equal tables (their hash_of), equal hashes. The table is in it
-/// so that the next round bears witness to every fact of this one, also to those that no plan depends on.
+/// For Facts::plan_hash: equal for equal plans of equal tables (their hash_of). It covers the table, so the
+/// next round confirms every fact of this one, including those that no plan depends on.
 std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash);
 
-/// What a controller's own key is set to, as text or as a number: 0 or 1, or seconds, where it is one of
-/// those.
+/// Configured value of a controller's key, as text or number. Booleans are 0 or 1, durations are seconds.
 struct PolicySetting {
   std::string name;
   std::string text;
@@ -197,24 +195,24 @@ struct PolicyConfig {
   std::string sync_policy = "every";
   std::string batch_policy = "stream";
   std::string compression_policy = "none";
-  std::string learning_rate_policy = "none";  ///< none: nobody changes it
-  std::string transfer_policy = "none";       ///< none: rows stay where they are
+  std::string learning_rate_policy = "none";  ///< none: constant learning rate
+  std::string transfer_policy = "none";       ///< none: no injected rows
   std::uint32_t rows = 64;
   std::uint32_t min = 1;
   std::uint32_t max = 1024;
   Duration tick = std::chrono::milliseconds(100);
   Duration max_wait = std::chrono::milliseconds(200);
   Duration idle_wait_max = std::chrono::seconds(1);
-  std::string collective = "gather";       ///< catalog name, or "auto": whichever fits the group
-  std::uint64_t contribution_bytes = 0;    ///< (P + B) * bytes per number
-  std::vector<std::uint64_t> tensors;      ///< numbers of each tensor of parameters
-  std::vector<std::uint64_t> tensor_rows;  ///< of each, its first dimension
+  std::string collective = "gather";       ///< catalog name, or "auto": chosen for the group
+  std::uint64_t contribution_bytes = 0;    ///< (P + B) * bytes per element
+  std::vector<std::uint64_t> tensors;      ///< elements of each parameter tensor
+  std::vector<std::uint64_t> tensor_rows;  ///< first dimension of each tensor
   std::uint64_t buffers = 0;               ///< B
   std::uint32_t number_bytes = 4;
-  bool momentum_adds_up = false;  ///< the optimizer's memory is a sum of gradients: devices may keep parts
-  std::uint64_t checkpoint_rounds = 0;   ///< applied rounds from one checkpoint to the next; 0 = by wish only
-  std::string on_divergence = "ignore";  ///< "go_back": to a good checkpoint
-  std::vector<PolicySetting> settings;   ///< of the keys of its controllers
+  bool momentum_adds_up = false;  ///< the optimizer's state is a sum of gradients: devices may keep parts
+  std::uint64_t checkpoint_rounds = 0;   ///< applied rounds between two checkpoints; 0: only on request
+  std::string on_divergence = "ignore";  ///< "go_back": roll back to a good checkpoint
+  std::vector<PolicySetting> settings;   ///< values of the controllers' keys
   bool operator==(const PolicyConfig&) const = default;
 };
 constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
@@ -241,11 +239,11 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("settings", c.settings);
 }
 
-/// What one controller remembers: of the group, and behind that of each device, as many numbers of each.
+/// Memory of one controller: values of the group, followed by the same number of values for each device.
 struct ControllerMemory {
   std::string name;
   std::vector<double> values;
-  std::vector<std::string> devices = {};  ///< ids, by rank; empty: it remembers nothing of single devices
+  std::vector<std::string> devices = {};  ///< ids, by rank; empty: no values per device
   bool operator==(const ControllerMemory&) const = default;
 };
 constexpr void fields(Either<ControllerMemory> auto& m, auto&& visit) {
@@ -254,14 +252,15 @@ constexpr void fields(Either<ControllerMemory> auto& m, auto&& visit) {
   visit("devices", m.devices);
 }
 
-/// What plans are made from besides the facts: only what came out of earlier plans and is equal everywhere.
+/// Inputs of a plan other than the facts: results of earlier plans only, equal on all devices.
 struct PolicyState {
-  std::uint64_t view = 0;         ///< number of the view; 0: not said
-  std::uint64_t round = 0;        ///< of the view
-  std::uint32_t idle_rounds = 0;  ///< in a row, so far
+  std::uint64_t view = 0;         ///< number of the view; 0: unknown
+  std::uint64_t round = 0;        ///< round of the view
+  std::uint32_t idle_rounds = 0;  ///< current number in a row
   RoundPlan last;
-  std::uint64_t table_hash = 0;          ///< of the table that `last` was made of; 0: of none
-  std::vector<ControllerMemory> memory;  ///< of each controller that has one, by name; begins as agreed
+  std::uint64_t table_hash = 0;  ///< hash of the table of `last`; 0: none
+  std::vector<ControllerMemory>
+      memory;  ///< memory of each controller that has one, by name; starts from the agreed state
   bool operator==(const PolicyState&) const = default;
 };
 constexpr void fields(Either<PolicyState> auto& s, auto&& visit) {

@@ -7,11 +7,10 @@
 namespace rivulet::sync::policy {
 namespace {
 
-/// Of a segment: Ethernet, IP, TCP with time stamps; also of an acknowledgement.
+/// Per segment: Ethernet, IP, TCP with timestamps. The same for an acknowledgement.
 constexpr double header = 66;
-/// Of a message, besides what it says and one header: what Gloo's ends say to each other (three notes,
-/// segments of their own), and acknowledgements. Measured at the sockets of four devices (bench/shaped
-/// budget).
+/// Per message, in addition to its payload and one header: Gloo's handshake (three notes in separate
+/// segments) and acknowledgements. Measured at the sockets of four devices (bench/shaped budget).
 constexpr double message_bytes = 150 + 3.3 * header;
 
 }  // namespace

@@ -30,8 +30,8 @@ Mode default_mode(const FactsTable& table) {
   return any_flag(table, flag_own_steps) ? Mode::delta : Mode::gradients;
 }
 
-/// When everybody has come who is not late: own steps take what they wait and what the slowest computes, or
-/// long enough where nobody knows that yet.
+/// Time by which every device that is not late has arrived: local steps take their waits and the slowest
+/// compute time, or a generous guess before that is measured.
 Duration latest_of(const FactsTable& table, Duration wait, const LocalSchedule& local) {
   constexpr double unknown_step = 5;
   constexpr double longest_step = 3600;
@@ -43,15 +43,15 @@ Duration latest_of(const FactsTable& table, Duration wait, const LocalSchedule& 
   return local.time > Duration(0) ? std::min(steps, local.time + step) : steps;
 }
 
-/// What happened to rows that enter nobody's sum: a silent group backs off, doubling up to idle_wait_max.
+/// A group without rows backs off: the wait doubles up to idle_wait_max.
 void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   if (plan.now.mode != Mode::idle) {
     state.idle_rounds = 0;
     return;
   }
   plan.next.rest = true;
-  plan.why = "nobody has rows";
-  // Of several own steps each waits: the time between agreements is long enough already, sometime.
+  plan.why = "no device has rows";
+  // Each of several local steps waits, so the interval is limited as a whole.
   constexpr Duration long_enough = std::chrono::seconds(10);
   const Duration most = std::min(config.idle_wait_max, long_enough / plan.next.steps());
   Duration wait = config.max_wait;
@@ -60,7 +60,7 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   ++state.idle_rounds;
 }
 
-/// The wish of any device ends the group, in the same round everywhere.
+/// A request of any device ends the group, in the same round everywhere.
 bool reaches_limit(const FactsTable& table, Mode mode) {
   const bool applies = mode == Mode::gradients || mode == Mode::delta;
   const std::uint64_t rows = applies ? total_rows(table) : 0;
@@ -70,10 +70,10 @@ bool reaches_limit(const FactsTable& table, Mode mode) {
   });
 }
 
-/// In the same round everywhere: by the step clock, by the wish of any device, and before anybody goes.
+/// In the same round everywhere: by the step clock, on request of any device, and before a device leaves.
 bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const RoundPlan& plan) {
   if (plan.now.stop || !plan.now.leaving.empty()) return true;
-  // Streams that fell silent: what was applied last is worth a checkpoint, too, or its offsets wait for ever.
+  // Streams that fell silent: without a checkpoint, the offsets of the last rows would never be committed.
   if (plan.now.mode == Mode::idle) return any_flag(table, flag_checkpoint);
   if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return false;
   const std::uint64_t step = table.facts[0].step + 1;
@@ -81,18 +81,18 @@ bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const
          (config.checkpoint_rounds > 0 && step % config.checkpoint_rounds == 0);
 }
 
-/// How contributions are exchanged where no controller decides.
+/// Exchange of contributions if no controller decides.
 void schedule_exchange(const PolicyConfig& config, Schedule& next) {
   next.way.collective = chooses_collective(config) ? std::string(gathers_all().name) : config.collective;
   next.way.payload_bytes = config.contribution_bytes;
 }
 
-/// What one compressor makes another collective may not be able to sum.
+/// Replaces a collective that cannot sum the compressor's slots.
 void fit_collective(Way& next) {
   const AggregationEntry* how = collective_named(next.collective);
   if (how == nullptr || how->fits == nullptr) return;
   const CompressorEntry* small = compressor_named(next.compressor);
-  if (small == nullptr) {  // a compressor of somebody's own
+  if (small == nullptr) {  // a compressor of a third party
     if (how->fits(usual_compressor(SlotKind::whole))) next.collective = gathers_all().name;
   } else if (!how->fits(*small)) {
     next.collective = stand_in_for(*small).name;
@@ -110,8 +110,8 @@ ControllerMemory fresh_memory(const std::string& name, std::size_t of_group, std
   return fresh;
 }
 
-/// As `agreed` has it, in the order of these members; nothing of devices that it does not know, and nothing
-/// at all if it is of another size: another version wrote it.
+/// The agreed memory in the order of these members. New devices start at 0, and so does everything if the
+/// size differs: another version wrote it.
 ControllerMemory remembered(const ControllerMemory& agreed, std::size_t of_group, std::size_t of_device,
                             std::span<const std::string> members) {
   ControllerMemory own = fresh_memory(agreed.name, of_group, of_device, members);
@@ -128,7 +128,7 @@ ControllerMemory remembered(const ControllerMemory& agreed, std::size_t of_group
   return own;
 }
 
-/// Of what is not a controller.
+/// Memory of a part that is not a controller.
 std::span<double> memory_named(PolicyState& state, std::string_view name) {
   const auto own = std::ranges::find(state.memory, name, &ControllerMemory::name);
   return own != state.memory.end() ? std::span<double>(own->values) : std::span<double>();
@@ -137,7 +137,7 @@ std::span<double> settling_memory(PolicyState& state) {
   return memory_named(state, Settling::name);
 }
 
-/// Asks all in the order of their roles; of slow loops those that need not wait.
+/// Calls all controllers in the order of their roles. Slow loops that must wait get Inputs::settling.
 void ask(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
          PolicyState& state, RoundPlan& plan) {
   Settling settling(controllers, config, settling_memory(state));
@@ -160,14 +160,14 @@ void ask(const FactsTable& table, const PolicyConfig& config, const Controllers&
                 std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";
 }
 
-/// A view begins with an agreement after one step, whatever the group had come to before: who waits for it
-/// sees soon that the group works again.
+/// A view begins with a synchronization after one step, whatever interval the group had reached. So users see
+/// soon that the group works again.
 void begin_short(Schedule& next) {
   if (next.local) next.local.emplace();
 }
 
-/// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about
-/// with them. All enter at once, whatever a controller of when proposes, and none learns from it.
+/// The members of a view are known before its first facts, which may already carry local steps of a lost
+/// view. All enter at once, whatever a controller of `when` proposes, and no controller learns from it.
 void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
                      PolicyState& state) {
   RoundPlan& plan = state.last;
@@ -188,8 +188,8 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
   fit_collective(plan.next.way);
 }
 
-/// Where the way of a gated round fits: the sum is of whole contributions, slices of others. Who leaves takes
-/// what it has kept along, so all of it is sent before.
+/// Adapts the way of a gated round to the mode. A leaving device takes its residual along, so its last round
+/// sends everything.
 void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& plan) {
   const bool exchanges = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
   if (!entered.gated || !exchanges) {
@@ -200,7 +200,7 @@ void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& pla
   if (plan.now.way) fit_collective(*plan.now.way);
 }
 
-/// In one plan compressor or collective changes, and neither while they are being measured.
+/// A plan changes either compressor or collective, and neither while they are measured.
 void settle_exchange(const Schedule& entered, RoundPlan& plan) {
   Way& next = plan.next.way;
   const Way& now = entered.way;

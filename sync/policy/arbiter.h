@@ -8,26 +8,24 @@
 #include "sync/message/plan.h"
 #include "sync/policy/controller.h"
 
-/// Pure: numbers in, numbers out. No clock, socket, tensor or own rank here, so every device computes the
-/// same plan from the same table, and a recorded table gives the same plan again.
+/// Pure: no clock, socket, tensor or own rank. Every device computes the same plan from the same table, and a
+/// recorded table gives the same plan again.
 namespace rivulet::sync::policy {
 
-/// The one place where a plan is made: asks the controllers in the order of their roles, and what they
-/// propose is checked as a whole. Reads its arguments only; advances `state` to what the next round's call
-/// needs.
+/// Makes the plan: calls the controllers in the order of their roles and makes their proposals consistent.
+/// Only reads its arguments, except `state`, which it advances to the next round.
 RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
                PolicyState& state);
 
-/// The state before any round of a view: nobody has rows yet, everyone enters at once so that rates get
-/// known. `members`: ids of its devices, by rank. `memory`: what the agreed state has of the controllers,
-/// which may be of a view of other members: what is remembered of a device goes where it is. `view`: its
-/// number.
+/// The state before the first round of a view: no device has rows yet, and all enter at once to measure
+/// rates. `members`: device ids by rank. `memory`: the agreed memory of the controllers, possibly of a view
+/// of other members; values of a device move to its new rank. `view`: its number.
 PolicyState first_state(std::span<const std::string> members, const PolicyConfig& config,
                         const Controllers& controllers, std::vector<ControllerMemory> memory = {},
                         std::uint64_t view = 0);
 
-/// Compares the digests of a table. Empty = equal (or none carried). Otherwise one sentence that names the
-/// minority when world >= 3, and both sides otherwise. `ids` are the device ids by rank.
+/// Compares the digests of a table. Empty: they are equal, or none was sent. Otherwise one sentence that
+/// names the minority if world >= 3, else both sides. `ids`: device ids by rank.
 std::string digest_disagreement(const FactsTable& table, std::span<const std::string> ids);
 
 }  // namespace rivulet::sync::policy

@@ -14,12 +14,12 @@ double rows_of(std::span<const Movement> movements) {
   return rows;
 }
 
-/// What single movements D have in common: sum of rho rho' D D' over all pairs, of sum rho |D|^2. None:
-/// nobody has moved.
+/// Similarity of single deltas D: sum of rho rho' D D' over all pairs, relative to sum rho |D|^2. Nothing if
+/// no device has moved.
 std::optional<double> common_of(std::span<const Movement> movements, double rows) {
   std::vector<double> sum(movements.front().sketch.size());
   double squares = 0;
-  double own = 0;  // of the pairs of a movement with itself
+  double own = 0;  // pairs of a delta with itself
   for (const Movement& m : movements) {
     const double share = m.rows / rows;
     double square = 0;
@@ -37,9 +37,9 @@ std::optional<double> common_of(std::span<const Movement> movements, double rows
   return (together - own) / squares;
 }
 
-/// ... that they would have if all were of one stream: what a device's odd and even steps have in common is
-/// its signal then, and everybody's, as far as each has come. None: not known. Chance makes it less than 0 as
-/// often as more: only so is it 0 on average where all is noise.
+/// Expected similarity if all devices drew from one stream. The common part of a device's odd and even steps
+/// is then the signal of all, scaled by their steps. Nothing if unknown. May be negative by chance: only then
+/// is the mean 0 where all is noise.
 std::optional<double> common_of_alike(std::span<const Movement> movements, double rows) {
   double signal = 0;
   double squares = 0;
@@ -86,12 +86,12 @@ bool CoherenceFilter::all_is_noise() const {
 }
 
 void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps) {
-  constexpr double drift = 0.01;           // variance that an agreement adds: streams change
-  constexpr double forgotten = 1 / 512.0;  // of what is thought, where nothing more is seen
-  constexpr double beginning = 32;         // agreements
-  constexpr double sketch_error = 0.1;     // of what they have in common, from 32 numbers (docs/adr/0031)
-  // Of what a device expects, before it is known. A model that begins to learn moves more than its noise, and
-  // streams that differ must be found then; later it is the other way round.
+  constexpr double drift = 0.01;           // variance added per synchronization: streams change
+  constexpr double forgotten = 1 / 512.0;  // decay of the estimate towards 1 without new measurements
+  constexpr double beginning = 32;         // synchronizations
+  constexpr double sketch_error = 0.1;     // error of the similarity, from 32 elements (docs/adr/0031)
+  // Prior deviation of the expected similarity. A model that begins to learn moves more than its noise, and
+  // streams that differ must be found early; later it is the other way round.
   const double first_spread = memory_[age] < beginning ? 0.3 : 0.6;
   if (memory_[variance] == 0) memory_[mean] = memory_[variance] = 1;
   memory_[mean] += forgotten * (1 - memory_[mean]);
@@ -109,7 +109,7 @@ void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps)
   memory_[expected] += weight() * apart;
   if (memory_[seen] > 1) memory_[spread] += weight() * (apart * apart - memory_[spread]);
   if (all_is_noise()) return;
-  // It is noticed where it is large by chance: what is sure of it counts.
+  // The expectation is noticed where it is large by chance, so its lower bound counts.
   const double sure = memory_[expected] - std::sqrt(doubt());
   const double alike = now->common / sure;
   const double known = std::clamp(alike, 0.0, 2.0);

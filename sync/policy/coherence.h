@@ -7,83 +7,81 @@
 
 namespace rivulet::sync::policy {
 
-/// Of a number that anybody may have sent: 0 if it is none.
+/// Replaces a received value that is not finite by 0.
 inline double finite(double number) {
   return std::isfinite(number) ? number : 0;
 }
 
-/// Of a memory: numbers that are none would stay for ever, and comparisons with them are never true.
+/// Replaces non-finite values in a memory. They would stay forever and fail every comparison.
 inline void keep_finite(std::span<double> memory) {
   for (double& value : memory) value = finite(value);
 }
 
-/// How far a device has come since the group agreed last.
+/// A device's delta since the last synchronization.
 struct Movement {
-  double rows = 0;                ///< that it comes from
-  std::span<const float> sketch;  ///< of the movement: the same numbers of every device
-  double signal = 0;              ///< inner product of the movements of its odd and of its even steps
+  double rows = 0;                ///< trained rows behind the delta
+  std::span<const float> sketch;  ///< sketch of the delta, with the same random numbers on every device
+  double signal = 0;              ///< inner product of the deltas of its odd and of its even steps
   double noise = 0;               ///< a quarter of their squared distance
-  double steps = 1;               ///< that it comes from
+  double steps = 1;               ///< local steps behind the delta
 };
 
-/// What one agreement says of whether all move the same way. Each number is a share of the squared movements,
-/// and of each chance makes a part, so that one alone may say anything.
+/// Similarity of the deltas of one synchronization, as shares of the squared deltas. Single values are
+/// dominated by chance.
 struct Coherence {
-  double common = 0;  ///< what the devices' movements have in common
-  double expected =
-      0;  ///< ... and would have if all drew from one stream, -1 to 1: about 0 where all is noise
-  double devices = 2;  ///< each of which says for itself what is expected
+  double common = 0;    ///< measured similarity of the devices' deltas
+  double expected = 0;  ///< expected similarity if all drew from one stream, -1 to 1: about 0 if all is noise
+  double devices = 2;   ///< number of independent estimates of the expectation
 };
 
-/// What the movements of devices have in common, and would have if all drew from one stream, each with the
-/// noise of its batches. Nothing, where nobody has moved, or nobody knows. Numbers that are not finite count
-/// as 0. Source: docs/adr/0031.
+/// Measures the similarity of the devices' deltas, and its expected value if all drew from one stream, each
+/// with the noise of its batches. Nothing if no device has moved or data is missing. Values that are not
+/// finite count as 0. Source: docs/adr/0031.
 std::optional<Coherence> coherence(std::span<const Movement> movements);
 
-/// What many agreements say: what was in common, over what was expected on average, each as much as it knows
-/// (a Kalman filter of one number). One agreement's own expectation is not a measure: where it is large by
-/// chance, what is in common is not. Begins with streams that are alike, and comes back to that by and by
-/// where nothing more is seen: so it is tried again.
+/// Estimate over many synchronizations: measured over mean expected similarity, weighted by certainty (a
+/// Kalman filter of one value). Divides by the mean, since a single expectation that is large by chance says
+/// nothing about similarity. Starts at 1 (alike) and decays back without new measurements, so that local
+/// steps are tried again.
 class CoherenceFilter {
  public:
   static constexpr std::size_t numbers = 7;
   /// `memory`: [numbers], 0 at first.
   explicit CoherenceFilter(std::span<double> memory) : memory_(memory.first<numbers>()) {}
-  /// `own_steps`: that devices have made. What was expected of half as many, or twice as many, is forgotten.
+  /// `own_steps`: local steps of the devices. A change by a factor of 2 resets the mean expectation.
   void add(const std::optional<Coherence>& now, double own_steps);
-  /// The streams have changed: what was expected so far says nothing of what will be.
+  /// Resets the expectation after a change of the streams.
   void begin_anew() { memory_[seen] = memory_[age] = 0; }
-  /// About 1: streams are alike; well below: they differ; 0 to 2.
+  /// 0 to 2: about 1 if streams are alike, well below if they differ.
   [[nodiscard]] double alike() const { return memory_[mean]; }
   [[nodiscard]] bool has_begun() const { return memory_[variance] > 0; }
-  /// Below the limit, by more than what is not known of it.
+  /// Whether the estimate is below the limit by more than its standard deviation.
   [[nodiscard]] bool below(double limit) const {
     return memory_[mean] + std::sqrt(memory_[variance]) < limit;
   }
-  /// What is expected in common is no more than what chance makes of it: similarity says nothing of streams.
+  /// The expected similarity is within chance, so similarity says nothing about streams.
   [[nodiscard]] bool all_is_noise() const;
 
  private:
   [[nodiscard]] double weight() const;
-  /// Variance of the average of what is expected.
+  /// Variance of the mean expectation.
   [[nodiscard]] double doubt() const;
   static constexpr std::size_t mean = 0, variance = 1;
-  static constexpr std::size_t expected = 2, spread = 3;  ///< average, and variance of one
-  static constexpr std::size_t seen = 4, steps = 5;       ///< agreements behind that average; their own steps
-  static constexpr std::size_t age = 6;                   ///< agreements since all began
+  static constexpr std::size_t expected = 2, spread = 3;  ///< mean and variance of the expectation
+  static constexpr std::size_t seen = 4, steps = 5;  ///< synchronizations in that mean; local steps of each
+  static constexpr std::size_t age = 6;              ///< synchronizations since the start
   std::span<double, numbers> memory_;
 };
 
-/// Relative variance of the loss of one row, from how much it differs between devices and from how far it has
-/// risen above what is usual; 0: not known. Few rows that are far off make most of a small loss, so that it
-/// jumps without a reason. A loss that falls is learning, and one that has risen by more than half is no
-/// noise.
+/// Relative variance of the loss of one row, from the differences between devices and the rise above the
+/// usual loss; 0: unknown. A few outliers dominate a small loss, so it jumps without a reason. A falling loss
+/// is learning, and a rise by more than half is no noise.
 double loss_variance(const FactsTable& table, double loss, double usual);
 
-/// log2(x) of x > 0, to the last digits or two; 0 of others. By exact operations alone, as the next.
+/// log2(x) for x > 0, accurate to the last one or two digits; 0 otherwise. Uses only exact operations.
 double log2_of(double x);
-/// log2(x) of x >= 1, linear between powers of two: by exact operations alone, so that all devices come to
-/// the same bits whatever library and processor they have. At most 0.09 below.
+/// log2(x) for x >= 1, linear between powers of two, up to 0.09 below. Uses only exact operations, so that
+/// all devices get the same bits with any library and processor.
 double doublings(double x);
 
 }  // namespace rivulet::sync::policy

@@ -13,7 +13,7 @@ const ControllerEntry* find(std::span<const ControllerEntry* const> catalog, Rol
   return nullptr;
 }
 
-/// That a configuration names for a role, whether or not there is one of that name.
+/// Configured name for a role, whether or not such a controller exists.
 std::string_view name_for(const PolicyConfig& config, Role role) {
   switch (role) {
     case Role::when: return config.sync_policy;
@@ -26,24 +26,24 @@ std::string_view name_for(const PolicyConfig& config, Role role) {
   return "";
 }
 
-/// Of a text that is one of a few.
+/// Whether the text is one of the key's choices.
 bool allows(const Key& key, std::string_view text) {
   if (key.choices.empty()) return true;
   const std::string all = " | " + std::string(key.choices) + " | ";
   return all.find(" | " + std::string(text) + " | ") != std::string::npos;
 }
 
-/// All are there, and as the keys allow them. Errors: bad_record.
+/// Checks that all settings are present and within the limits of their keys. Errors: bad_record.
 Status check_settings(std::span<const Key> keys, const PolicyConfig& config) {
   for (const Key& key : keys) {
     const std::string name(key.name);
     const auto found = std::ranges::find(config.settings, key.name, &PolicySetting::name);
-    if (found == config.settings.end()) return Error{ErrorCode::bad_record, "no setting of " + name};
+    if (found == config.settings.end()) return Error{ErrorCode::bad_record, "no setting for " + name};
     const double number = found->number;
     const bool in_range = number >= key.least && number <= key.most && !(key.above && number == key.least);
     const bool readable = allows(key, found->text) && (key.fits == nullptr || key.fits(found->text));
     if (key.type == KeyType::text ? !readable : !in_range)
-      return Error{ErrorCode::bad_record, "a setting of " + name + " out of range"};
+      return Error{ErrorCode::bad_record, "the setting of " + name + " is out of range"};
   }
   return ok();
 }
@@ -59,7 +59,7 @@ void add_settings(std::span<const Key> keys, const Settings& settings, std::vect
       case KeyType::duration: one.number = to_seconds(settings.duration(key.name)); break;
       case KeyType::texts:
       case KeyType::integers:
-      case KeyType::numbers: RIVULET_CHECK(false, "a key of a controller or a compressor is one value");
+      case KeyType::numbers: RIVULET_CHECK(false, "keys of controllers and compressors have a single value");
     }
     all.push_back(std::move(one));
   }
@@ -116,7 +116,7 @@ Result<Controllers> controllers_of(const PolicyConfig& config,
                    "compression.policy \"" + config.compression_policy + "\" is not in this build"};
     all.push_back(compression);
   }
-  // A collective may be named, or chosen by a controller.
+  // The collective is either configured by name or chosen by a controller.
   if (const auto* collective = find(catalog, Role::collective, config.collective)) all.push_back(collective);
   if (config.learning_rate_policy == "none") return all;
   const auto* learning_rate = find(catalog, Role::learning_rate, config.learning_rate_policy);
@@ -130,7 +130,7 @@ Result<Controllers> controllers_of(const PolicyConfig& config,
 const PolicySetting& setting(const PolicyConfig& config, std::string_view key) {
   for (const PolicySetting& one : config.settings)
     if (one.name == key) return one;
-  RIVULET_CHECK(false, "a setting that nobody made");
+  RIVULET_CHECK(false, "unknown setting");
 }
 
 Settings compressor_settings(const PolicyConfig& config, const CompressorEntry& compressor) {
@@ -145,7 +145,7 @@ Settings compressor_settings(const PolicyConfig& config, const CompressorEntry& 
       case KeyType::duration: all.set(one.name, from_seconds(one.number)); break;
       case KeyType::texts:
       case KeyType::integers:
-      case KeyType::numbers: RIVULET_CHECK(false, "a compressor's key is one value");
+      case KeyType::numbers: RIVULET_CHECK(false, "keys of compressors have a single value");
     }
   }
   return all;
@@ -172,17 +172,17 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
   std::uint64_t parameters = 0;
   for (const std::uint64_t tensor : config.tensors) parameters += std::min(tensor, most);
   const bool shaped = parameters > 0 && parameters <= most && config.buffers <= most;
-  if (config.compression_policy != "none" && !shaped) return bad("compression of a model without parameters");
+  if (config.compression_policy != "none" && !shaped) return bad("compression needs a model with parameters");
   const std::vector<std::string> members(std::max<std::size_t>(1, state.last.next.rows.size()));
   const auto fresh = first_state(members, config, controllers).memory;
   const auto alike = [](const ControllerMemory& a, const ControllerMemory& b) {
     return a.name == b.name && a.values.size() == b.values.size() && a.devices.size() == b.devices.size();
   };
   if (!std::ranges::equal(state.memory, fresh, alike))
-    return bad("memory of other controllers, or of those of another version");
+    return bad("the memory belongs to other controllers, or to another version");
   for (const ControllerMemory& own : state.memory)
     if (!std::ranges::all_of(own.values, [](double value) { return std::isfinite(value); }))
-      return bad("memory of " + own.name + " that is not a number");
+      return bad("memory of " + own.name + " has a non-finite value");
   return ok();
 }
 
@@ -219,7 +219,7 @@ const CompressorEntry* compressor_named(std::string_view name) noexcept {
 const CompressorEntry& usual_compressor(SlotKind kind) noexcept {
   for (const CompressorEntry* entry : builtin_compressors())
     if (entry->usual && entry->kind() == kind) return *entry;
-  RIVULET_CHECK(false, "no compressor is the usual one of its kind");
+  RIVULET_CHECK(false, "no default compressor of this slot kind");
 }
 
 bool can_sum(const AggregationEntry& how, const CompressorEntry& compressor) {
@@ -229,7 +229,7 @@ bool can_sum(const AggregationEntry& how, const CompressorEntry& compressor) {
 const AggregationEntry& gathers_all() noexcept {
   for (const AggregationEntry* entry : builtin_aggregations())
     if (entry->stands_in && entry->fits == nullptr) return *entry;
-  RIVULET_CHECK(false, "no collective sums whatever it is given");
+  RIVULET_CHECK(false, "no collective that can sum all slots");
 }
 
 const AggregationEntry& stand_in_for(const CompressorEntry& compressor) noexcept {

@@ -17,23 +17,23 @@ enum Place : std::size_t {
   trial_rows,
 };
 
-constexpr double halvings = 2;                       ///< of the rate, each time
-constexpr double rows_until_rate_doubles = 100'000;  ///< of the group
-constexpr double falls_most = 8;                     ///< same, together
+constexpr double halvings = 2;                       ///< halvings of the rate per rollback
+constexpr double rows_until_rate_doubles = 100'000;  ///< rows of the whole group
+constexpr double falls_most = 8;                     ///< maximum sum of halvings
 
-/// After this many rows for each device a checkpoint is not on trial any longer.
+/// Rows per device after which a trial of a checkpoint ends without result.
 constexpr double rows_of_a_trial = 10'000;
-/// A model that has trained more is not begun anew for want of a good checkpoint.
+/// A group without a good checkpoint starts over only if it has trained fewer rows.
 constexpr double young_rows = 100'000;
 
 struct Votes {
-  std::size_t all = 0;  ///< devices that have something to say
+  std::size_t all = 0;  ///< devices with an opinion
   std::size_t diverged = 0;
   std::size_t good = 0;
 };
 
 Votes votes_of(const FactsTable& table) {
-  // Also who has no rows in this round has judged the last ones.
+  // A device without rows in this round may have judged the last ones.
   constexpr std::uint32_t judged = flag_nonfinite | flag_diverged | flag_sound;
   Votes votes;
   for (const Facts& facts : table.facts) {
@@ -80,7 +80,7 @@ double Divergence::factor_of(std::span<const double> memory) {
 
 void Divergence::decide(const FactsTable& table, std::uint64_t view, RoundPlan& plan) {
   if (memory_.empty() || plan.now.stop || !plan.now.leaving.empty()) return;
-  if (any_flag(table, flag_dry_run)) return;  // nothing is trained, and nothing saved to go back to
+  if (any_flag(table, flag_dry_run)) return;  // nothing is trained or saved
   const Votes votes = votes_of(table);
   const auto rows = static_cast<double>(table.facts.front().agreed_rows);
   const bool can = memory_[good_step] > 0 || rows <= young_rows;
@@ -111,15 +111,15 @@ void Divergence::go_back(RoundPlan& plan) {
   plan.now.retreat = again ? Retreat::go_back : Retreat::give_up;
   plan.now.back_lineage = static_cast<std::uint64_t>(memory_[good_lineage]);
   plan.now.back_step = static_cast<std::uint64_t>(memory_[good_step]);
-  plan.why += again ? "; the model has diverged: back to where it was good"
-                    : "; the model has diverged again and again";
+  plan.why += again ? "; the model has diverged: rolling back to the last good checkpoint"
+                    : "; the model has diverged repeatedly";
   ++memory_[tried];
   memory_[falls] = std::min(falls_most, memory_[falls] + halvings);
   memory_[rows_at_change] = -1;
   memory_[trial_step] = 0;
 }
 
-/// Two absurd rows are no reason to learn slowly for ever.
+/// Raises the learning rate again step by step: two absurd rows are no reason to learn slowly forever.
 void Divergence::recover(const FactsTable& table) {
   if (memory_[falls] == 0) return;
   const auto rows = static_cast<double>(table.facts.front().agreed_rows);

@@ -7,39 +7,38 @@
 #include "core/stamp.h"
 #include "sync/message/plan.h"
 
-/// What a group does about a model that has diverged: whose loss no rows bring down again. Pure.
+/// Response of a group to a diverged model, whose loss no rows bring down again. Pure.
 namespace rivulet::sync::policy {
 
-/// Devices say with their facts what their own rows say of the model (flag_diverged, flag_sound, flag_good).
-/// When most of those that have rows, or had them, say that it has diverged, all go back to the newest good
-/// checkpoint, and go on from there at a quarter of the learning rate; two times in vain, and the group ends.
-/// The rate doubles again whenever the group has trained many rows in good health. A checkpoint is good when
-/// most devices have found it so by a thousand rows that came behind it: those before know nothing of its
-/// last step. ADR 51.
+/// Devices report with their facts how their rows judge the model (flag_diverged, flag_sound, flag_good). If
+/// the majority of devices with rows reports divergence, all roll back to the newest good checkpoint and
+/// resume at a quarter of the learning rate. After two failed tries the group ends. The rate doubles again
+/// after many rows in good health. A checkpoint is good if most devices confirm it with a thousand later
+/// rows, since earlier rows do not show the effect of its last step. ADR 51.
 class Divergence {
  public:
-  static constexpr std::string_view name = "divergence";  ///< of its memory, among the controllers'
+  static constexpr std::string_view name = "divergence";  ///< name of its memory among the controllers'
   static constexpr std::size_t numbers = 8;
   static constexpr double tries_most = 2;
 
-  /// `memory`: [numbers] that fit, 0 at first; or empty: nobody ever goes back.
+  /// `memory`: [numbers] that fit, 0 at first. Empty: never rolls back.
   explicit Divergence(std::span<double> memory) : memory_(memory) {}
 
-  /// Anybody may have written what came with a state: these are whole numbers that counting leads to.
+  /// Validates the memory of a received state: whole numbers that counting can reach.
   static bool fits(std::span<const double> memory);
 
-  /// Of what controllers decide.
+  /// Multiplies the factor that controllers decide.
   [[nodiscard]] double learning_rate_factor() const { return factor_of(memory_); }
-  /// After everything else has been decided: may call the round off.
+  /// Runs after all other decisions. May call off the round.
   void decide(const FactsTable& table, std::uint64_t view, RoundPlan& plan);
 
-  /// The checkpoint that the group would go back to, as `agreed` remembers it: {lineage, step}; step 0: none.
+  /// The checkpoint to roll back to, from the agreed memory: {lineage, step}; step 0: none.
   static Stamp good(std::span<const ControllerMemory> agreed);
-  /// The one that is on trial: devices look at the rows behind it; step 0: none.
+  /// The checkpoint on trial: devices judge the rows after it; step 0: none.
   static Stamp on_trial(std::span<const ControllerMemory> agreed);
-  /// Of the steps that follow.
+  /// Factor of the following steps.
   static double learning_rate_factor(std::span<const ControllerMemory> agreed);
-  /// So often it has gone back in a row, with no good checkpoint since.
+  /// Rollbacks in a row without a good checkpoint since.
   static std::uint32_t tries(std::span<const ControllerMemory> agreed);
 
  private:

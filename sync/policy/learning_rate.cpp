@@ -9,7 +9,7 @@
 namespace rivulet::sync::policy {
 namespace {
 
-constexpr double weight_of_a_step = 0.1;  ///< in the mean of the rows of steps
+constexpr double weight_of_a_step = 0.1;  ///< weight of the newest step in the mean rows per step
 constexpr double least_factor = 1e-6;     ///< a schedule never ends the training
 constexpr double most_factor = 1e6;
 
@@ -19,7 +19,7 @@ double rows_of(const FactsTable& table) {
   return rows;
 }
 
-/// Rows of a round that is held come again, and some are missing until then.
+/// Updates the mean rows per step. Skips held rounds: their rows come again, and some are still missing.
 void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
   if (mode == Mode::hold || mode == Mode::idle || mode == Mode::skip) return;
   const double rows = rows_of(inputs.table);
@@ -31,7 +31,7 @@ void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
   memory[step_rows_at] = before + weight * (now - before);
 }
 
-/// By the rule, for a step of N rows of all devices together; 1 while no step has been seen.
+/// Scale by the configured rule for a step of all devices together; 1 before the first step.
 double wanted_scale(const Inputs& inputs, double step_rows) {
   const std::string& rule = setting(inputs.config, scaling_rule_key.name).text;
   if (rule == "none" || step_rows == 0) return 1;
@@ -41,7 +41,7 @@ double wanted_scale(const Inputs& inputs, double step_rows) {
   return std::min(wanted, setting(inputs.config, scaling_cap_key.name).number);
 }
 
-/// Towards a larger one by and by, towards a smaller one at once.
+/// Follows a larger scale gradually, a smaller one at once.
 void follow(const Inputs& inputs, std::span<double> memory) {
   const double wanted = wanted_scale(inputs, memory[step_rows_at]);
   double& scale = memory[scale_at];
@@ -53,8 +53,8 @@ void follow(const Inputs& inputs, std::span<double> memory) {
   scale += std::min(1.0, steps / setting(inputs.config, scaling_warmup_key.name).number) * (wanted - scale);
 }
 
-/// The step that this round makes is of these rows, however many the last ones had; own steps are the
-/// devices'.
+/// A step of the group is scaled by its own rows, if they are fewer than usual. Local steps are scaled by the
+/// devices.
 double scale_of_step(const Inputs& inputs, Mode mode, std::span<const double> memory) {
   const double usual = memory[scale_at] > 0 ? memory[scale_at] : 1.0;
   const bool steps = mode == Mode::gradients && !inputs.entered.local;
@@ -85,7 +85,7 @@ OwnStepRate::OwnStepRate(const PolicyConfig& config, const PolicyState& state)
   scales_ = rule != "none";
   by_root_ = rule == "sqrt";
   base_rows_ = setting(config, scaling_base_key.name).number;
-  // Nothing was decided in this view: the factor is 1, whatever was scaled before it.
+  // Before the first decision of a view the factor is 1, whatever was scaled before.
   if (state.round > 0 && own->values[scale_at] > 0) scale_ = own->values[scale_at];
 }
 

@@ -8,10 +8,10 @@ namespace rivulet::sync::policy {
 namespace {
 
 enum Place : std::size_t {
-  left_at,   ///< rounds until what has changed has settled
-  by_at,     ///< Precedence of who changed it
-  who_at,    ///< 1 + place among the controllers; 0: none of them
-  since_at,  ///< rounds in a row in which somebody might have waited
+  left_at,   ///< rounds left in the window
+  by_at,     ///< Precedence of the change
+  who_at,    ///< 1 + index of the controller that changed; 0: not a controller
+  since_at,  ///< rounds in a row with an open window
   begun_at,  ///< 1: a round has counted
 };
 constexpr double half_lives = 2;
@@ -50,7 +50,7 @@ Settling::Settling(const Controllers& controllers, const PolicyConfig& config, s
     longest = std::max(longest, half_life);
   }
   window_ = std::ceil(half_lives * longest);
-  // Anybody may have written it.
+  // The memory may come from an unknown source.
   const double most[numbers] = {window_, static_cast<double>(Precedence::learning_rate),
                                 static_cast<double>(controllers.size()),
                                 patience * window_ * static_cast<double>(loops_.size() + 1), 1};
@@ -73,7 +73,7 @@ void Settling::begin_view() {
   if (window_ > 0 && memory_[begun_at] > 0) open(Precedence::membership, 0, "the group");
 }
 
-/// Of a loop that has waited for windows without end; null: nobody's.
+/// The loop whose turn it is after windows without end; null: none.
 const ControllerEntry* Settling::whose_turn() const {
   const double turn = std::floor(memory_[since_at] / (patience * window_));
   if (turn < 1 || memory_[since_at] - turn * patience * window_ >= window_) return nullptr;
@@ -96,11 +96,11 @@ void Settling::has_changed(const ControllerEntry& controller) {
 void Settling::end_round(bool counts) {
   if (window_ == 0 || !counts) return;
   memory_[begun_at] = 1;
-  // A round in which something changes is not one in which it settles.
+  // A round with a change does not count towards the window.
   if (said_.empty()) memory_[left_at] = std::max(0.0, memory_[left_at] - 1);
   memory_[since_at] = memory_[left_at] > 0 ? memory_[since_at] + 1 : 0;
   if (memory_[since_at] >= patience * window_ * static_cast<double>(loops_.size() + 1))
-    memory_[since_at] = patience * window_;  // all had their turn: the first one again
+    memory_[since_at] = patience * window_;  // all had their turn: back to the first one
 }
 
 }  // namespace rivulet::sync::policy

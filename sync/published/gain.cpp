@@ -12,7 +12,7 @@ double measured(const Inputs& inputs, std::size_t rank, std::size_t place) {
   return std::max(0.0, finite(inputs.table.facts[rank].measurements[inputs.measured + place]));
 }
 
-/// Of the squared norm.
+/// Share of the squared norm.
 double share_of(const Inputs& inputs, std::size_t rank, double keep) {
   std::size_t i = 0;
   while (i + 1 < gain_keeps.size() && gain_keeps.at(i + 1) >= keep) ++i;

@@ -8,50 +8,51 @@
 #include "sync/coding/gains.h"
 #include "sync/policy/controller.h"
 
-/// What compression would keep of contributions, for the published gates. Pure.
+/// Compression gains of contributions, for the published gates. Pure.
 namespace rivulet::sync::policy {
 
-/// The definitions that are published under one name; thresholds of one mean nothing to the other.
+/// Two definitions published under one name. Their thresholds are not comparable.
 enum class GainKind : std::uint8_t {
-  squared,    ///< |C(e)|^2 / |e|^2, e: gradient and residual. As the papers (GraVAC, ScaDLES) have it
-  unsquared,  ///< |C(e)| / |g|, g: gradient alone. As their code: rises to 1 as the residual fills, on noise
-              ///< too
+  squared,    ///< |C(e)|^2 / |e|^2, e: gradient and residual. Used by the papers (GraVAC, ScaDLES)
+  unsquared,  ///< |C(e)| / |g|, g: gradient alone. Used by their code: rises to 1 as the residual fills, also
+              ///< with noise
 };
 inline constexpr Key gain_key(std::string_view name, std::string_view text) {
-  return {.name = name,
-          .type = KeyType::text,
-          .text = text,
-          .help =
-              "of gates: squared, of gradient and residual (papers); unsquared, of the gradient alone (their "
-              "code)",
-          .choices = "squared | unsquared"};
+  return {
+      .name = name,
+      .type = KeyType::text,
+      .text = text,
+      .help =
+          "of gates: squared = of gradient and residual (papers); unsquared = of the gradient alone (their "
+          "code)",
+      .choices = "squared | unsquared"};
 }
 
-/// For ControllerEntry::fact_fields of a controller that reads gains; nothing else.
+/// Fact fields of a controller that reads gains, for ControllerEntry::fact_fields. It must not have others.
 inline constexpr std::array gain_fields{
-    FactField{"energy_shares", "of the squared norm, in the largest numbers of its contribution",
+    FactField{"energy_shares", "shares of the squared norm in the largest values of its contribution",
               gain_keeps.size()},
-    FactField{"contribution_norm", "of its weighted gradient and what it kept of earlier ones"},
-    FactField{"gradient_norm", "of its weighted gradient alone"},
+    FactField{"contribution_norm", "norm of its weighted gradient and residual"},
+    FactField{"gradient_norm", "norm of its weighted gradient, without residual"},
 };
 
-/// Where in Facts::measurements they are; nothing if none of these wants them.
+/// Index of the gain fields in Facts::measurements; nothing if no controller needs them.
 std::optional<std::size_t> place_of_gains(const Controllers& controllers);
 
-/// Of what one device brings, the gain of its largest `keep`; 0 if it brings nothing. Between the shares that
-/// facts have, on a straight line.
+/// Gain of the largest values, a share `keep`, of a device's contribution; 0 without contribution.
+/// Interpolates linearly between the shares in the facts.
 double gain_of(const Inputs& inputs, std::size_t rank, double keep, GainKind kind);
-/// Mean over the devices that have rows; 0: none has.
+/// Mean over the devices with rows; 0: none has rows.
 double mean_gain(const Inputs& inputs, double keep, GainKind kind);
 GainKind gain_kind(std::string_view text);
-/// Gains are learned of rounds that are exchanged alone: rows of one that is held come again with the next.
+/// Whether this round has an exchange. Only those count for gains, since rows of held rounds come again.
 bool is_exchanged(const Inputs& inputs, const RoundPlan& plan);
-/// Rows of a step of this device.
+/// Rows per step of this device.
 double step_rows(const Inputs& inputs, std::size_t rank);
-/// Mean over the devices that have some.
+/// Mean over the devices with rows.
 double step_rows(const Inputs& inputs);
 
-/// A running mean in which a value counts half after N others.
+/// A running mean in which a value counts half after this many others.
 class HalfLife {
  public:
   explicit HalfLife(double rounds) {
@@ -65,7 +66,7 @@ class HalfLife {
   double weight_ = 1;
 };
 
-/// The next contributions wait for their plan; those of this round go as topk of `keep`, or whole from 1 on.
+/// Gates the next round, and sends this round's contributions as topk of `keep`, or dense from 1 on.
 void gate(const Inputs& inputs, double keep, RoundPlan& plan);
 /// "73 %".
 std::string percent(double share);

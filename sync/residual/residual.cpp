@@ -65,7 +65,7 @@ void Residual::add(const GradientView& mine, double weight) {
 
 void Residual::become(bool of_movements) {
   if (of_movements == of_movements_) return;
-  RIVULET_CHECK(!is_staged_, "what is staged has its unit");
+  RIVULET_CHECK(!is_staged_, "the unit of a staged contribution is fixed");
   of_movements_ = of_movements;
   if (empty()) return;
   const double factor = of_movements ? movement_per_gradient_ : 1 / movement_per_gradient_;
@@ -85,7 +85,7 @@ void Residual::sent(const CompressorEntry& compressor, const Coding& coding, std
   const std::size_t count = coding.shape != nullptr ? coding.shape->parameters() : shape_.parameters();
   const auto take = [&](std::vector<std::byte>& from) {
     const auto taken = compressor.decode_add(coding, slot, -1.0, view(from).slice(begin, count));
-    RIVULET_CHECK(taken, "a compressor cannot read what it wrote");
+    RIVULET_CHECK(taken, "a compressor cannot decode its own slot");
   };
   take(staged_);
   if (marks_) take(left_);
@@ -137,7 +137,7 @@ void Residual::measure() {
   norm_ = norm_of(kept);
   if (std::isfinite(norm_)) return;
   clear_non_finite(kept);
-  const double norm = norm_of(kept);  // of finite numbers it may still be too large for one
+  const double norm = norm_of(kept);  // still non-finite if it exceeds a double
   norm_ = std::isfinite(norm) ? norm : 0;
 }
 

@@ -11,7 +11,7 @@ template <class Entry>
 const Entry& entry_named(std::span<const Entry* const> entries, std::string_view name) {
   for (const Entry* e : entries)
     if (e->name == name) return *e;
-  RIVULET_CHECK(false, "the schedule names what is not in the catalog");
+  RIVULET_CHECK(false, "the schedule's entry is not in the catalog");
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ const Entry& entry_named(std::span<const Entry* const> entries, std::string_view
 double guess_weight(const policy::Schedule& schedule, std::uint32_t rank, std::uint32_t rows) {
   if (rows == 0) return 0;
   double steps = 1;
-  if (schedule.local) {  // how many steps the others make follows from how many this one has made
+  if (schedule.local) {  // the other devices' steps are predicted from the steps of this one
     const std::uint32_t each = schedule.rows[rank];
     steps = each > 0 ? static_cast<double>(rows) / each : schedule.local->steps;
   }
@@ -39,10 +39,10 @@ const CompressorEntry& ContributionExchange::compressor_of(const policy::Schedul
 bool ContributionExchange::speculates(const policy::Schedule& schedule) const {
   if (schedule.gated || !speculation_.speculates(schedule)) return false;
   if (!entry_named(parts_.aggregations, schedule.way.collective).may_leave_early) return false;
-  // At rest nobody expects rows, and a slot would leave from everybody for nothing.
+  // While resting, no rows are expected, and every slot would be wasted.
   if (compressor_of(schedule).keeps_residual) return !schedule.rest;
-  // Devices that step apart come at their own time: a payload behind the facts would wait for them as if they
-  // were late.
+  // Devices with local steps enter at different times. A payload after the facts would treat the others as
+  // late.
   if (schedule.local) return false;
   return early_ == nullptr ||
          (early_bytes_ == schedule.way.payload_bytes && early_collective_ == schedule.way.collective);
@@ -52,10 +52,10 @@ std::size_t ContributionExchange::expects(const policy::Schedule& next) const {
   return speculates(next) && compressor_of(next).keeps_residual ? next.way.payload_bytes : 0;
 }
 
-/// Of this round; without weights.
+/// The exchange of this round, without weights.
 Exchange ContributionExchange::exchange(const GradientView& mine) const {
   const std::uint64_t buffers = parts_.shape.buffer_bytes();
-  RIVULET_CHECK(schedule_.way.payload_bytes > buffers, "the schedule names a slot that holds nothing");
+  RIVULET_CHECK(schedule_.way.payload_bytes > buffers, "the schedule has an empty slot");
   return {.view = parts_.view,
           .round = round_,
           .mine = mine,
@@ -65,12 +65,12 @@ Exchange ContributionExchange::exchange(const GradientView& mine) const {
           .slot_bytes = schedule_.way.payload_bytes - buffers};
 }
 
-/// What says a little of all would take all momentum along.
+/// Only for compressors that send single elements: others would clear all momentum.
 bool ContributionExchange::masks_momentum() const {
   return schedule_.masks_momentum() && compressor_of(schedule_).entries;
 }
 
-/// Encoded with a guessed weight: the residual keeps what that was wrong by.
+/// Encodes with a predicted weight. The residual keeps the error of the prediction.
 std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& schedule, const Facts& facts,
                                                        const GradientView& mine) {
   schedule_ = schedule;
@@ -95,7 +95,7 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
   return payload_;
 }
 
-/// Weighted by those who receive it.
+/// The receivers apply the weights.
 Status ContributionExchange::send_behind_facts(const GradientView& mine) {
   if (sent_ != Sent::behind_facts) return ok();
   if (!early_)
@@ -105,7 +105,7 @@ Status ContributionExchange::send_behind_facts(const GradientView& mine) {
   return early_->send(parts_.transport, exchange(mine), rows_ > 0);
 }
 
-/// What devices have kept of earlier rounds goes with this one, because its compressor keeps nothing.
+/// Whether devices send their residuals in this round, because its compressor keeps none.
 bool ContributionExchange::flushes(const Round& round) const {
   if (compressor_of(schedule_).keeps_residual) return false;
   return any_flag(round.table, flag_residual);
@@ -132,7 +132,7 @@ Progress ContributionExchange::see(const Round& round) {
   return poll();
 }
 
-/// The one that the schedule names; made when it is first asked for.
+/// The scheduled collective, created at first use.
 Aggregation& ContributionExchange::collective() {
   auto& made = aggregations_[schedule_.way.collective];
   if (!made)
@@ -147,7 +147,7 @@ Progress ContributionExchange::begin(const Round& round, FactsExchange& facts, c
   const bool used = outcome_ == SpeculationOutcome::used;
   if (used && sent_ == Sent::with_facts) return add_up(facts, exchange);
   if (exchange.compressor->keeps_residual || flushes(round)) {
-    // Movements behind own steps, gradients behind all others.
+    // Deltas after local steps, gradients otherwise.
     parts_.residual.become(round.plan().now.mode == policy::Mode::delta);
     exchange.mine = parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()], masks_momentum());
     exchange.residual = &parts_.residual;

@@ -15,15 +15,14 @@
 
 namespace rivulet::sync {
 
-/// The weight in the agreed sum, 0..1, of a device that brings `rows`, if each other one brings the rows that
-/// it was asked for.
+/// Predicted weight in the agreed sum, 0..1, of a device with `rows`, if all others contribute their
+/// requested rows.
 double guess_weight(const policy::Schedule& schedule, std::uint32_t rank, std::uint32_t rows);
 
-/// The second half of a round: contributions become the agreed sum. What may leave before the plan is known
-/// leaves with the facts or right behind them. Private to SyncSession; owner: the train thread. Nothing waits
-/// but wait().
+/// The second half of a round: sums the contributions. What may be sent before the plan is known leaves with
+/// the facts or right after them. Private to SyncSession. Owner: the train thread. Only wait() waits.
 ///
-///   enter -> [send_behind_facts] -> see(plan) -> [poll until done: what was for nothing]
+///   enter -> [send_behind_facts] -> see(plan) -> [poll until done: wasted contributions]
 ///         -> [begin -> poll until done -> agreed()] -> finish
 class ContributionExchange {
  public:
@@ -40,16 +39,16 @@ class ContributionExchange {
   };
   explicit ContributionExchange(const Parts& parts);
 
-  /// In a round that is entered so, contributions leave before its plan is known.
+  /// Whether contributions are sent before the plan, in a round with this schedule.
   [[nodiscard]] bool speculates(const policy::Schedule& schedule) const;
-  /// A round begins. Returns what leaves in the message of the facts, whose length is that of expects().
+  /// Begins a round. Returns the payload for the message of the facts, of the length expects().
   std::span<const std::byte> enter(const policy::Schedule& schedule, const Facts& facts,
                                    const GradientView& mine);
-  /// ... and what leaves behind them, now.
+  /// Sends the contribution right after the facts, if it leaves there.
   Status send_behind_facts(const GradientView& mine);
-  /// The plan is known. pending: what was sent for nothing is still on its way.
+  /// Call when the plan is known. pending: a wasted contribution is still being sent.
   Progress see(const Round& round);
-  /// Bytes behind each device's facts of the round that comes next.
+  /// Payload bytes with each device's facts in the next round.
   [[nodiscard]] std::size_t expects(const policy::Schedule& next) const;
 
   Progress begin(const Round& round, FactsExchange& facts, const GradientView& mine);
@@ -58,7 +57,7 @@ class ContributionExchange {
   [[nodiscard]] const GradientView& agreed() const noexcept { return agreed_; }
   [[nodiscard]] const Error& error() const noexcept { return error_; }
   [[nodiscard]] SpeculationOutcome outcome() const noexcept { return outcome_; }
-  /// The sum was applied, or nothing of it was.
+  /// Ends the round. `applied`: the whole sum was applied; otherwise nothing was.
   void finish(bool applied);
 
  private:
@@ -71,18 +70,18 @@ class ContributionExchange {
   Progress fail(Error error);
 
   const Parts parts_;
-  policy::Schedule schedule_;  ///< of this round
+  policy::Schedule schedule_;  ///< schedule of this round
   std::uint64_t round_ = 0;
-  std::uint64_t draw_ = 0;  ///< for compressors that choose by chance
-  std::uint32_t rows_ = 0;  ///< own
+  std::uint64_t draw_ = 0;  ///< seed for compressors that choose randomly
+  std::uint32_t rows_ = 0;  ///< rows of this device
   Speculation speculation_;
   enum class Sent : std::uint8_t { nothing, with_facts, behind_facts };
-  Sent sent_ = Sent::nothing;  ///< before the plan
+  Sent sent_ = Sent::nothing;  ///< what was sent before the plan
   SpeculationOutcome outcome_ = SpeculationOutcome::none;
-  std::vector<std::byte> payload_;                 ///< that leaves with the facts
+  std::vector<std::byte> payload_;                 ///< sent with the facts
   std::unique_ptr<SpeculativeAggregation> early_;  ///< null: none so far
-  std::string early_collective_;                   ///< whose it is
-  std::size_t early_bytes_ = 0;                    ///< of its payloads, for which receives are posted
+  std::string early_collective_;                   ///< its collective
+  std::size_t early_bytes_ = 0;                    ///< size of its payloads, for which receives are posted
   std::map<std::string, std::unique_ptr<Aggregation>, std::less<>> aggregations_;
   Aggregation* running_ = nullptr;  ///< one of those
   GradientView agreed_;

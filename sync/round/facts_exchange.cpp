@@ -8,7 +8,7 @@
 namespace rivulet::sync {
 namespace {
 
-/// Receives of heads are posted one round ahead; sections are sent only by those whose heads announce one.
+/// Posts receives of heads one round ahead. Sections are sent only if a head announces one.
 class MessageFacts final : public FactsExchange {
   using Message = std::vector<std::byte>;  // head, room for a section, payload
 
@@ -48,23 +48,22 @@ class MessageFacts final : public FactsExchange {
 
   const Parts parts_;
   std::vector<Message> now_, next_;  ///< by rank
-  std::size_t room_now_ = 0;         ///< of sections in now_
+  std::size_t room_now_ = 0;         ///< room for sections in now_
   std::size_t room_next_ = 0;
   std::vector<Ticket> ahead_;  ///< by rank: receives of next_
   std::vector<Ticket> pending_;
   std::vector<std::byte> my_section_;
-  std::vector<std::vector<std::byte>> sections_;  ///< by rank: those that came on their own
+  std::vector<std::vector<std::byte>> sections_;  ///< by rank: separately received sections
   FactsTable table_;
   bool heads_here_ = false;
-  Status checked_ = ok();  ///< of the heads
+  Status checked_ = ok();  ///< result of checking the heads
 };
 
 void MessageFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section,
                          std::span<const std::byte> payload, Peers peers) {
   Message& mine = next_[me()];
   mine = message_of(std::move(head), section, room_next_, payload);
-  RIVULET_CHECK(world() == 1 || mine.size() == next_[(me() + 1) % world()].size(),
-                "a payload that nobody expects");
+  RIVULET_CHECK(world() == 1 || mine.size() == next_[(me() + 1) % world()].size(), "unexpected payload size");
   my_section_ = std::move(section);
   heads_here_ = false;
   pending_.clear();
@@ -115,7 +114,7 @@ bool MessageFacts::peer_called() {
   return called;
 }
 
-/// Done when every ticket is.
+/// Done when all tickets are.
 Progress MessageFacts::poll_pending() {
   Progress all = Progress::done;
   for (const Ticket t : pending_) {

@@ -13,8 +13,8 @@
 
 namespace rivulet::sync {
 
-/// The first half of a round: everybody's facts, and the round that everybody makes of them. Private to
-/// SyncSession; owner: the train thread. Nothing waits but wait().
+/// The first half of a round: exchanges facts, and computes the round from them. Private to SyncSession.
+/// Owner: the train thread. Only wait() waits.
 class FactsExchange {
  public:
   struct Parts {
@@ -22,59 +22,58 @@ class FactsExchange {
     const ViewSpec& view;
     const policy::PolicyConfig& config;
     const policy::Controllers& controllers;
-    std::size_t head_bytes = facts_head_bytes;  ///< with the measurements of the view's controllers
+    std::size_t head_bytes = facts_head_bytes;  ///< size including the measurements of the view's controllers
   };
   virtual ~FactsExchange() = default;
-  /// The round that the first facts follow.
+  /// The round before the first facts.
   virtual std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) = 0;
-  /// One message: head, section, if it fits into its room, and `payload`; room and payload are as long as
-  /// expect() has said, on all devices. A longer section follows on its own. `peers`: from when on their
-  /// silence counts; peers_are_due() makes it so later.
+  /// Sends one message: head, section if it fits into its room, and `payload`. Room and payload have the
+  /// lengths given to expect() on all devices. A longer section follows separately. `peers`: when their
+  /// silence starts to count; peers_are_due() starts it later.
   virtual void begin(std::vector<std::byte> head, std::vector<std::byte> section,
                      std::span<const std::byte> payload, Peers peers) = 0;
   virtual void peers_are_due() = 0;
-  /// Somebody's facts of the round that begin() would enter are here. Never waits.
+  /// Whether a peer's facts of the next round have arrived. Never waits.
   [[nodiscard]] virtual bool peer_entered() = 0;
-  /// ... of a device that asks the others to come (flag_early). Never waits.
+  /// Whether one of them requests an early synchronization (flag_early). Never waits.
   [[nodiscard]] virtual bool peer_called() = 0;
   virtual Progress poll() = 0;
-  /// While poll() is pending: as Transport::wait() for what is needed next.
+  /// While poll() is pending: as Transport::wait(), for the next missing part.
   virtual bool wait() { return false; }
-  /// After done: the round that follows `last`. Errors: protocol, diverged (what came cannot be of one
+  /// After done: the round that follows `last`. Errors: protocol, diverged (the facts cannot belong to one
   /// round).
   virtual Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) = 0;
-  /// After finish(): receives for the next round are posted, with these many bytes for a section behind each
-  /// head (section_room()), and of payload behind that.
+  /// After finish(): posts receives for the next round, with room for a section after each head
+  /// (section_room()), followed by the payload.
   virtual void expect(std::size_t section_bytes, std::size_t payload_bytes) = 0;
-  /// Until the next begin(): the sum of the payloads that came with the facts; to be read only. Errors: as
+  /// Until the next begin(): the sum of the payloads received with the facts; read-only. Errors: as
   /// add_contribution().
   virtual Result<GradientView> add_up(const Exchange& exchange) = 0;
 };
 
-/// As the transport can.
+/// Chooses by the transport's capabilities.
 std::unique_ptr<FactsExchange> make_facts_exchange(const FactsExchange::Parts& parts);
-/// One message from each to each.
+/// One message between each pair of ranks.
 std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& parts);
-/// One object for all ranks, who share the round that follows, too. The transport must gather.
+/// One shared object for all ranks, which also share the resulting round. The transport must gather.
 std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts);
 
-/// Room for a section beside the head: for the rows of each own step, of one partition. With more there is no
-/// room.
+/// Room for a section after the head: fits the rows of each local step for one partition, and nothing more.
 std::size_t section_room(const policy::Schedule& next);
 
 std::vector<std::byte> message_of(std::vector<std::byte> head, std::span<const std::byte> section,
                                   std::size_t room, std::span<const std::byte> payload);
 
-/// What came as a head is of a device that asks the others to come. Of bytes that are no head: not.
+/// Whether this head requests an early synchronization. False for invalid heads.
 bool calls(std::span<const std::byte> head);
-/// Everything that must be equal before anybody acts on the table. Errors: protocol, diverged.
+/// Checks everything that must be equal before the table is used. Errors: protocol, diverged.
 Status check_table(const FactsTable& table, const ViewSpec& view);
 /// Errors: protocol (names the device).
 Status read_head(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
                  FactsTable& table);
 Status read_section(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
                     FactsTable& table);
-/// The round that a table makes of the last one.
+/// The round after `last`, with this table.
 std::shared_ptr<const Round> next_round(FactsTable table, const Round& last,
                                         const FactsExchange::Parts& parts);
 

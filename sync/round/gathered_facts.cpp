@@ -7,11 +7,11 @@
 namespace rivulet::sync {
 namespace {
 
-/// The heads of a round, read and checked.
+/// The heads of a round, decoded and checked.
 struct Heads {
   FactsTable table;            ///< without sections
   std::uint32_t sections = 0;  ///< ranks whose section follows
-  bool fits = false;           ///< else everybody finds out for itself what is wrong
+  bool fits = false;           ///< false: each device derives its own error
   bool operator==(const Heads&) const = default;
 };
 
@@ -48,15 +48,15 @@ class GatheredFacts final : public FactsExchange {
 
   const Parts parts_;
   Gathering& gathering_;
-  std::size_t payload_bytes_ = 0;  ///< behind each head and its room
-  std::size_t room_ = 0;           ///< of sections, this round
+  std::size_t payload_bytes_ = 0;  ///< payload size after each head and its room
+  std::size_t room_ = 0;           ///< room for sections in this round
   std::size_t room_next_ = 0;
   Ticket pending_;
   std::vector<std::byte> my_section_;
-  std::shared_ptr<Gathered> told_;           ///< the heads of this round
-  std::shared_ptr<const Heads> heads_;       ///< null: not here yet
-  std::shared_ptr<Gathered> sections_;       ///< null: nobody announced one, or they are not here yet
-  std::shared_ptr<const PayloadSum> total_;  ///< of this round's payloads
+  std::shared_ptr<Gathered> told_;           ///< heads of this round
+  std::shared_ptr<const Heads> heads_;       ///< null: not received yet
+  std::shared_ptr<Gathered> sections_;       ///< null: none announced, or not received yet
+  std::shared_ptr<const PayloadSum> total_;  ///< sum of this round's payloads
 };
 
 void GatheredFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section,
@@ -99,12 +99,12 @@ Progress GatheredFacts::poll() {
   return poll();
 }
 
-/// Errors are in words that are this device's own.
+/// Errors are from this device's perspective.
 Status GatheredFacts::read_heads(FactsTable& table) const {
   for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
     const std::span<const std::byte> bytes = told_->of[rank];
     if (bytes.size() != parts_.head_bytes + room_ + payload_bytes_)
-      return Error{ErrorCode::protocol, "from " + parts_.view.members[rank] + ": facts of another length"};
+      return Error{ErrorCode::protocol, "from " + parts_.view.members[rank] + ": unexpected length of facts"};
     if (auto read = read_head(bytes.first(parts_.head_bytes), parts_.view, rank, table); !read) return read;
   }
   return check_table(table, parts_.view);
@@ -131,13 +131,13 @@ Status GatheredFacts::read_sections(FactsTable& table) const {
       bytes = sections_->of[rank];
     if (bytes.size() != announced)
       return Error{ErrorCode::protocol,
-                   "from " + parts_.view.members[rank] + ": a section of another length"};
+                   "from " + parts_.view.members[rank] + ": unexpected length of the section"};
     if (auto read = read_section(bytes, parts_.view, rank, table); !read) return read;
   }
   return ok();
 }
 
-/// Null: a section cannot be read.
+/// Null: a section is invalid.
 std::shared_ptr<const Round> GatheredFacts::make_round(const Round& last) const {
   FactsTable table = heads_->table;
   if (!read_sections(table)) return nullptr;
@@ -171,7 +171,7 @@ Result<GradientView> GatheredFacts::add_up(const Exchange& exchange) {
 }  // namespace
 
 std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts) {
-  RIVULET_CHECK(parts.transport.gathering() != nullptr, "this transport gathers nothing");
+  RIVULET_CHECK(parts.transport.gathering() != nullptr, "this transport has no gathering");
   return std::make_unique<GatheredFacts>(parts);
 }
 

@@ -37,7 +37,7 @@ void ParcelExchange::begin(std::uint64_t round, std::vector<Outgoing> outgoing,
                            std::span<const Incoming> incoming, Peers peers) {
   clear();
   round_ = round;
-  parcels_.resize(outgoing.size() + incoming.size());  // does not grow: what is posted below stays in place
+  parcels_.resize(outgoing.size() + incoming.size());  // fixed size: posted buffers must not move
   std::size_t at = 0;
   for (Outgoing& out : outgoing) {
     Parcel& parcel = parcels_[at++];
@@ -65,7 +65,7 @@ void ParcelExchange::peers_are_due() {
     for (const Ticket ticket : parcel.tickets) transport_.promote(ticket);
 }
 
-/// The header of an incoming one is here: check it, then post exactly its length.
+/// Checks the header of an incoming parcel, then posts a receive of exactly its length.
 bool ParcelExchange::open(Parcel& parcel) {
   const auto header = decode_header(parcel.header);
   const auto refuse = [&](const std::string& why) {
@@ -77,7 +77,7 @@ bool ParcelExchange::open(Parcel& parcel) {
   const PayloadHeader& h = header.value();
   const bool fits = h.length % parcel.unit == 0 && h.length <= parcel.most;
   if (h.view != view_.token || h.round != round_ || h.compressor != way_.wire_id || !fits)
-    return refuse("header does not belong to this round or is too long");
+    return refuse("the header is of another round, or its length is not allowed");
   parcel.bytes.resize(h.length);
   if (h.length > 0) parcel.tickets.push_back(transport_.receive(parcel.peer, way_.bytes, parcel.bytes));
   parcel.opened = true;

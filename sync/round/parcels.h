@@ -9,11 +9,11 @@
 
 namespace rivulet::sync {
 
-/// Bytes of lengths that only their senders know, from some ranks to some: per parcel one checked header,
-/// then exactly its length. Private to SyncSession; owner: the train thread. Nothing waits but wait().
+/// Exchanges bytes between some ranks whose lengths only the senders know: per parcel a checked header, then
+/// exactly its length. Private to SyncSession. Owner: the train thread. Only wait() waits.
 class ParcelExchange {
  public:
-  /// How its parcels travel. `wire_id`: in the header's field for a compressor.
+  /// How its parcels are sent. `wire_id`: in the header's compressor field.
   struct Way {
     Lane headers = Lane::copies;
     Lane bytes = Lane::copies;
@@ -32,16 +32,16 @@ class ParcelExchange {
   struct Incoming {
     std::uint32_t peer = 0;
     std::size_t most = 0;  ///< bytes
-    std::size_t unit = 1;  ///< the length is a multiple of it
+    std::size_t unit = 1;  ///< the length is a multiple of this
   };
-  /// Between two ranks in the same order on both sides. With Peers::have_time the silence of a peer counts
-  /// from peers_are_due() on: it may not have sent yet, nor be there to receive.
+  /// Two ranks use the same order on both sides. With Peers::have_time a peer's silence counts only after
+  /// peers_are_due(): it may not have sent or posted its receives yet.
   void begin(std::uint64_t round, std::vector<Outgoing> outgoing, std::span<const Incoming> incoming,
              Peers peers);
   void peers_are_due();
-  /// Errors of failed: protocol (names the peer), the transport's.
+  /// Errors of failed: protocol (names the peer), or the transport's.
   Progress poll();
-  /// While poll() is pending: as Transport::wait() for the next of them.
+  /// While poll() is pending: as Transport::wait(), for the next missing one.
   bool wait();
   [[nodiscard]] const Error& error() const { return error_; }
   struct Received {

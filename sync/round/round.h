@@ -9,7 +9,7 @@
 
 namespace rivulet::sync {
 
-/// Sums over a table and its plan, of what the whole group did.
+/// Sums over a table and its plan, for the whole group.
 struct RoundTotals {
   std::uint64_t rows = 0;
   std::uint64_t correct = 0;
@@ -18,16 +18,16 @@ struct RoundTotals {
   bool operator==(const RoundTotals&) const = default;
 };
 
-/// What every device of a view knows once the facts of a round are there: the same on all of them, unchanged
-/// from then on, and held once by those that share memory. Before the first facts it has the first plan.
+/// What all devices of a view compute from the facts of a round: equal on all, immutable, and shared by
+/// devices in one process. Before the first facts it has the first plan.
 struct Round {
   Round(FactsTable facts, policy::PolicyState next, std::shared_ptr<ShareCheck> check);
 
   const FactsTable table;
-  const policy::PolicyState state;  ///< that the next round's plan starts from; `last` is this round's plan
-  const std::uint64_t plan_hash;    ///< of the plan
+  const policy::PolicyState state;  ///< start of the next round's plan; `last` is this round's plan
+  const std::uint64_t plan_hash;    ///< hash of plan and table
   const RoundTotals totals;
-  mutable SharedWork work;  ///< what follows from it
+  mutable SharedWork work;  ///< results derived from it
 
   [[nodiscard]] const policy::RoundPlan& plan() const noexcept { return state.last; }
   bool operator==(const Round& other) const {

@@ -16,7 +16,7 @@ SyncCatalog builtin_sync_catalog() {
   return {policy::builtin_controllers(), builtin_compressors(), builtin_aggregations()};
 }
 
-/// The stages of a round. Each waits for a set of tickets or for an Aggregation; none of them blocks.
+/// Stages of a round. Each waits for tickets or for an Aggregation; none blocks.
 enum class Stage : std::uint8_t { resting, facts, wasted, planned, payload, agreed, goodbye, failed };
 
 struct SyncSession::State {
@@ -26,7 +26,7 @@ struct SyncSession::State {
         view(v),
         config(c),
         residual(kept),
-        copies(t, view, {Lane::copies, Lane::copies, copies_wire_id, "copies of rows"}),
+        copies(t, view, {Lane::copies, Lane::copies, copies_wire_id, "injected rows"}),
         contributions({t, v.token, config.shape, config.settings, k.compressors, k.aggregations, kept,
                        scratch, c.speculate}) {}
 
@@ -39,7 +39,7 @@ struct SyncSession::State {
 
   // train thread
   Stage stage = Stage::resting;
-  std::shared_ptr<const Round> round;  ///< after the facts this one, before them the last
+  std::shared_ptr<const Round> round;  ///< this round after the facts, otherwise the last one
   std::unique_ptr<FactsExchange> facts;
   ParcelExchange copies;
   std::vector<std::vector<std::byte>> outgoing_copies;  ///< by rank
@@ -67,7 +67,7 @@ struct SyncSession::State {
   Progress advance();
 };
 
-/// Who sends any is agreed.
+/// The plan determines who sends rows.
 void SyncSession::State::begin_copies() {
   const policy::Schedule& schedule = round->plan().next;
   std::vector<ParcelExchange::Outgoing> out;
@@ -86,7 +86,7 @@ Progress SyncSession::State::advance_facts() {
   const Progress p = facts->poll();
   if (p == Progress::failed) return fail_transport();
   if (p == Progress::pending) return p;
-  copies.peers_are_due();  // who has sent facts has sent copies before
+  copies.peers_are_due();  // a device sends its rows before its facts
   const Progress copied = copies.poll();
   if (copied == Progress::failed) return transport.lost_rank() >= 0 ? fail_transport() : fail(copies.error());
   if (copied == Progress::pending) return copied;
@@ -124,7 +124,7 @@ SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const Sessi
     : state_(std::make_unique<State>(transport, view, config, catalog, residual, agreed_scratch)) {
   State& s = *state_;
   auto controllers = policy::controllers_of(config.policy, catalog.controllers);
-  RIVULET_CHECK(controllers, "the controllers' names were validated against the catalog");
+  RIVULET_CHECK(controllers, "controller names were validated against the catalog");
   s.controllers = std::move(controllers).value();
   const FactsExchange::Parts parts{transport, s.view, s.config.policy, s.controllers,
                                    facts_head_bytes + sizeof(float) * policy::measurements_of(s.controllers)};
@@ -157,7 +157,7 @@ SpeculationOutcome SyncSession::early() const {
 void SyncSession::begin_facts(Facts facts, const FactsSection& section, const GradientView& mine,
                               Peers peers) {
   State& s = *state_;
-  RIVULET_CHECK(s.stage == Stage::resting, "begin_facts inside a round");
+  RIVULET_CHECK(s.stage == Stage::resting, "begin_facts() inside a round");
   auto encoded = encode_section(section);
   if (!encoded) {
     s.fail(encoded.error());
@@ -202,7 +202,7 @@ void SyncSession::peers_are_due() {
 
 void SyncSession::begin_payload(const GradientView& mine) {
   State& s = *state_;
-  RIVULET_CHECK(s.stage == Stage::planned, "begin_payload before the plan");
+  RIVULET_CHECK(s.stage == Stage::planned, "begin_payload() before the plan");
   switch (s.contributions.begin(*s.round, *s.facts, mine)) {
     case Progress::pending: s.stage = Stage::payload; break;
     case Progress::done: s.stage = Stage::agreed; break;
@@ -253,7 +253,7 @@ const Error& SyncSession::error() const {
 
 void SyncSession::begin_shutdown_barrier() {
   State& s = *state_;
-  RIVULET_CHECK(s.stage == Stage::resting, "goodbye inside a round");
+  RIVULET_CHECK(s.stage == Stage::resting, "begin_shutdown_barrier() inside a round");
   s.goodbye.emplace(s.transport, Lane::shutdown, bye_bytes).enter();
   s.stage = Stage::goodbye;
 }

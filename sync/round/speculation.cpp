@@ -3,7 +3,7 @@
 namespace rivulet::sync {
 namespace {
 
-/// Everybody with a weight has rows of this round, and what they made is sent as it is, to everybody.
+/// All devices with a weight have rows in this round, and contribute them unchanged.
 bool came_as_expected(const Round& round, const policy::Schedule& schedule) {
   const policy::RoundPlan& plan = round.plan();
   if (plan.now.mode != (schedule.local ? policy::Mode::delta : policy::Mode::gradients)) return false;
@@ -20,7 +20,7 @@ bool Speculation::speculates(const policy::Schedule& schedule) const noexcept {
 }
 
 bool Speculation::see(const Round& round, const policy::Schedule& schedule, bool flushes) {
-  // Nobody sends anything in a round without rows: it says nothing about the next.
+  // A round without rows has no contributions and predicts nothing.
   if (round.totals.rows == 0) return false;
   const bool alike = schedule.way.compressor == compressor_ && schedule.way.payload_bytes == payload_bytes_;
   const bool as_expected = came_as_expected(round, schedule) && !flushes;

@@ -8,20 +8,20 @@
 
 namespace rivulet::sync {
 
-/// All ranks of a view wait for each other: each sends the same few bytes to each, or enters one gathering
-/// where the transport has that. Owner: the train thread; once per object. `transport` outlives it.
+/// Waits until all ranks of a view have entered. Each rank sends a few bytes to each other rank, or enters
+/// one gathering if the transport supports it. Owner: the train thread; usable once. `transport` outlives it.
 class Barrier {
  public:
   enum class Means : std::uint8_t {
-    any,       ///< of the transport
-    messages,  ///< behind what is on its way on other lanes, as on a wire
+    any,       ///< the transport's gathering if it has one, else messages
+    messages,  ///< always messages, so that they queue behind other lanes as on a wire
   };
   Barrier(Transport& transport, Lane lane, std::size_t bytes, Means means = Means::any);
 
-  /// Waiting for others is not a lack of progress: receives are posted now.
+  /// Posts the receives now. Waiting for peers then does not count for the progress deadline.
   void be_patient();
   void enter();
-  /// pending | done | failed, as the transport.
+  /// Returns pending, done, or failed as the transport.
   Progress poll();
 
  private:
@@ -31,7 +31,7 @@ class Barrier {
   const Lane lane_;
   const Means means_;
   const std::vector<std::byte> word_;
-  std::vector<std::vector<std::byte>> words_;  ///< by rank, as received
+  std::vector<std::vector<std::byte>> words_;  ///< received bytes, by rank
   bool patient_ = false;
   std::vector<Ticket> pending_;
 };

@@ -11,38 +11,38 @@
 
 namespace rivulet::sync {
 
-/// What the ranks of a view have contributed in one exchange: one object for all of them, unchanged once
-/// it is handed out.
+/// The contributions of all ranks of a view in one exchange. One object for all, unchanged once it is handed
+/// out.
 struct Gathered {
   explicit Gathered(std::shared_ptr<ShareCheck> check) : work(std::move(check)) {}
   std::vector<std::vector<std::byte>> of;  ///< by rank; empty: it contributed nothing
-  SharedWork work;                         ///< what follows from it
+  SharedWork work;                         ///< results derived from the contributions
 };
 
-/// For ranks that share memory: all contributions of an exchange take one object instead of a message from
-/// each to each. Times, counters, deadlines and failures are those that the messages would have. Owner: the
-/// train thread.
+/// For ranks that share memory: one object per exchange replaces the messages from each rank to each. Times,
+/// counters, deadlines and failures are those of the messages. Owner: the train thread.
 class Gathering {
  public:
   struct Telling {
     Lane lane = Lane::facts;
-    std::size_t header_bytes = 0;  ///< that would travel ahead of the bytes, in a message of their own
+    std::size_t header_bytes = 0;  ///< bytes of the header that would travel before, in a separate message
     std::vector<std::byte> bytes;
-    std::uint32_t tellers = 0;  ///< ranks that contribute; all ranks pass the same number
-    bool listens = false;       ///< this rank is none of them
-    bool patient = false;       ///< waiting for the others is not a lack of progress
+    std::uint32_t tellers = 0;  ///< number of contributing ranks, the same on all ranks
+    bool listens = false;       ///< this rank contributes nothing
+    bool patient = false;       ///< waiting for peers does not count for the progress deadline
   };
   virtual ~Gathering() = default;
-  /// Enters this rank's next exchange on the lane. The ticket is for Transport::poll(): done when everything
-  /// is here and the own bytes have left.
+  /// Enters this rank's next exchange on the lane. Transport::poll() of the ticket returns done when all
+  /// contributions have arrived and this rank's bytes have left.
   virtual Ticket tell(Telling telling) = 0;
-  /// Of a ticket that is done; once.
+  /// Returns the contributions of a finished ticket. Call once.
   virtual std::shared_ptr<Gathered> take(Ticket ticket) = 0;
-  /// Something has come for this rank's next exchange on the lane. If not, its Wake is notified when it has.
+  /// True if a contribution to this rank's next exchange on the lane has arrived. Else its Wake is notified
+  /// when one does.
   [[nodiscard]] virtual bool anything_told(Lane lane) = 0;
-  /// What a peer has told in that exchange, if it is here by now; else nothing. Valid until tell().
+  /// Returns a peer's contribution to that exchange, empty if it has not arrived. Valid until tell().
   [[nodiscard]] virtual std::span<const std::byte> heard(Lane lane, std::uint32_t rank) = 0;
-  /// What all ranks of this view would make alike before they have contributed anything.
+  /// Work that all ranks of this view would do alike before any contribution.
   [[nodiscard]] virtual SharedWork& work() = 0;
 };
 

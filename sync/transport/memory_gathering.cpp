@@ -2,8 +2,8 @@
 
 #include "sync/transport/memory_state.h"
 
-// What messages from each to each would do to clocks, counters and deadlines, without the messages. It holds
-// because a rank sends all others the same bytes over links that are alike, one exchange after the other.
+// Models the effect of all-to-all messages on clocks, counters and deadlines, without the messages. Valid
+// because a rank sends the same bytes to all peers, over equal links, in one exchange after another.
 namespace rivulet::sync::memory {
 
 // ---- an exchange ----
@@ -13,7 +13,7 @@ Exchange::Exchange(std::size_t world, std::shared_ptr<ShareCheck> check)
   gathered->of.resize(world);
 }
 
-/// Each rank once.
+/// Called once per rank.
 void Exchange::add(std::uint32_t rank, const Flight& flight) {
   told[rank] = flight;
   ++so_far;
@@ -29,7 +29,7 @@ void Exchange::add(std::uint32_t rank, const Flight& flight) {
 
 Exchange& View::exchange(Lane lane, std::uint64_t index) {
   ExchangesOfLane& of = exchanges.at(static_cast<std::size_t>(lane));
-  RIVULET_CHECK(index >= of.first, "an exchange that everybody has left");
+  RIVULET_CHECK(index >= of.first, "an exchange that all ranks have left");
   while (of.first + of.open.size() <= index) of.open.emplace_back(members.size(), work->check());
   return of.open[index - of.first];
 }
@@ -40,7 +40,7 @@ void View::leave_exchange(Lane lane, std::uint64_t index) {
   for (; !of.open.empty() && of.open.front().left == members.size(); ++of.first) of.open.pop_front();
 }
 
-// ---- one rank in it ----
+// ---- one rank of an exchange ----
 
 SharedWork& Endpoint::work() {
   return *view_->work;
@@ -55,7 +55,7 @@ Ticket Endpoint::tell(Telling telling) {
     if (!telling.patient) start_waiting(clock_.now());
     Exchange& exchange = view_->exchange(entered.lane, entered.index);
     RIVULET_CHECK(exchange.tellers == 0 || exchange.tellers == telling.tellers,
-                  "two opinions of who contributes");
+                  "ranks disagree on the number of contributors");
     exchange.tellers = telling.tellers;
     if (!telling.listens && !view_->members[rank()].gone_at) say(exchange, entered, std::move(telling));
     if (exchange.complete()) notify_due(ready_at(entered, exchange));
@@ -78,8 +78,8 @@ void Endpoint::say(Exchange& exchange, Entered& entered, Telling telling) {
   exchange.bytes += telling.header_bytes + bytes;
   entered.own_bytes = telling.header_bytes + bytes;
   exchange.gathered->of[rank()] = std::move(telling.bytes);
-  // A device that has computed contributes by its own clock, which is ahead: the first contribution need not
-  // arrive first.
+  // A device that has computed contributes by its own clock, which is ahead: contributions may arrive in
+  // another order than they were added.
   const bool first = flight.arrives_at < exchange.first_arrival;
   exchange.add(rank(), flight);
   Member& me = view_->members[rank()];
@@ -90,7 +90,7 @@ void Endpoint::say(Exchange& exchange, Entered& entered, Telling telling) {
   }
 }
 
-/// A peer's contribution was the first so far, or completed the exchange.
+/// Called if a peer's contribution arrives first or completes the exchange.
 void Endpoint::hear(const Exchange& exchange, const Entered& theirs, const Flight& flight) {
   const auto mine = std::ranges::find_if(
       entered_, [&](const Entered& e) { return e.lane == theirs.lane && e.index == theirs.index; });
@@ -151,7 +151,7 @@ std::vector<Entered>::iterator Endpoint::find_entered(std::uint64_t ticket) {
   return std::ranges::find_if(entered_, [&](const Entered& e) { return e.ticket == ticket; });
 }
 
-// ---- who is missing ----
+// ---- missing ranks ----
 
 bool Endpoint::heard_bye_of(std::uint32_t peer, TimePoint now) const {
   return std::ranges::any_of(entered_, [&](const Entered& e) {
@@ -165,7 +165,7 @@ bool Endpoint::still_to_hear(std::uint32_t peer, TimePoint now) const {
   });
 }
 
-/// Chunks of what is on its way count; of what waits, the first in the order of messages is waited for.
+/// Counts received chunks as progress. Returns the first rank whose bytes are missing, in message order.
 std::optional<std::uint32_t> Endpoint::latest_told(TimePoint now) {
   std::optional<std::uint32_t> missing;
   for (const Entered& e : entered_) {

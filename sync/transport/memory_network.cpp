@@ -5,8 +5,8 @@
 
 #include "sync/transport/memory_state.h"
 
-// One mutex guards the whole network. An endpoint's own clock, error and posted buffers are touched by its
-// owner only: bytes are copied out of the sender at send() and into the receiver in its own poll().
+// One mutex guards the whole network. Only the owner of an endpoint touches its clock, error and posted
+// buffers: send() copies bytes out of the sender, and the receiver's poll() copies them in.
 namespace rivulet::sync {
 
 using memory::Endpoint;
@@ -41,7 +41,7 @@ void MemoryNetwork::set_loss(Loss loss) {
 
 void MemoryNetwork::gather(std::uint32_t check_every) {
   const std::lock_guard lock(state_->mutex);
-  RIVULET_CHECK(!state_->loss && state_->own_links.empty(), "only a network of equal, whole links gathers");
+  RIVULET_CHECK(!state_->loss && state_->own_links.empty(), "gathering needs equal links without losses");
   state_->gathers = std::make_shared<ShareCheck>(check_every);
 }
 
@@ -86,7 +86,7 @@ memory::View& MemoryNetwork::State::join(const ViewSpec& spec, memory::Endpoint*
   return view;
 }
 
-/// A view nobody holds is over when all have been there, or when a newer one exists.
+/// Removes views without endpoints that were complete once or are not the newest.
 void MemoryNetwork::State::forget_finished_views() {
   for (auto it = views.begin(); it != views.end();) {
     const bool held = std::any_of(it->second.members.begin(), it->second.members.end(),
@@ -104,7 +104,7 @@ Endpoint::Endpoint(std::shared_ptr<MemoryNetwork::State> state, const ViewSpec& 
                    Wake& wake)
     : state_(std::move(state)), spec_(spec), clock_(clock), wake_(wake) {
   const std::lock_guard lock(state_->mutex);
-  state_->dead.erase(spec.members[spec.rank]);  // it has been started again
+  state_->dead.erase(spec.members[spec.rank]);  // it has been restarted
   view_ = &state_->join(spec, this);
   joined_at_ = clock.now();
   deadline_.last_progress = joined_at_;
@@ -133,7 +133,7 @@ void Endpoint::close() noexcept {
   leave_locked();
 }
 
-/// From now on the others see a closed socket, after what is still on its way has arrived.
+/// Peers see a closed socket from now on, after the messages on their way have arrived.
 void Endpoint::leave_locked() {
   Member& me = view_->members[spec_.rank];
   if (me.gone_at) return;
@@ -160,8 +160,7 @@ TimePoint Endpoint::gone_visible_at(std::uint32_t peer) const {
   return last;
 }
 
-/// A sleeping owner is notified when there will be something to see; one whose clock is already there, at
-/// once.
+/// Notifies the owner when a change becomes visible, at once if its clock has reached that time.
 void Endpoint::notify_due(TimePoint at) {
   if (at <= clock_.now()) {
     wake_.notify();

@@ -20,70 +20,70 @@ namespace rivulet::sync::memory {
 
 class Endpoint;
 
-/// Times of bytes on their way.
+/// Times of bytes in flight.
 struct Flight {
-  TimePoint sent_at{};                      ///< when the wire began with them
-  TimePoint left_at{};                      ///< when the last was on the wire
-  TimePoint arrives_at = TimePoint::max();  ///< when the last is there; max: not sent yet
-  Duration chunk{};                         ///< a chunk of them takes this long
+  TimePoint sent_at{};                      ///< when the wire began to send them
+  TimePoint left_at{};                      ///< when the last byte was on the wire
+  TimePoint arrives_at = TimePoint::max();  ///< when the last byte arrives; max: not sent yet
+  Duration chunk{};                         ///< time of one chunk
 };
 
-/// One message on what its receiver shares between all who send to it.
+/// One message on the link that its receiver shares between all senders.
 struct Landing {
-  TimePoint reached_at{};  ///< when its last byte would be there if nobody else sent
-  Duration takes{};        ///< of the link's time
+  TimePoint reached_at{};  ///< when the last byte would arrive without other senders
+  Duration takes{};        ///< time on the link
   TimePoint ends_at{};
-  TimePoint free_at{};  ///< when the link has made up for it; before ends_at if it passed in a burst
-  TimePoint told_at{};  ///< what the receiver knows of ends_at
+  TimePoint free_at{};  ///< when the link has refilled its token bucket; before ends_at after a burst
+  TimePoint told_at{};  ///< the ends_at that the receiver was notified of
 };
 
-/// One send on its way.
+/// One message in flight.
 struct Message : Flight {
-  TimePoint taken_at{};  ///< when the sender was rid of them; on a link of its own before left_at
-  bool lost = false;     ///< it and all behind it on its lane never arrive
+  TimePoint taken_at{};  ///< when the send was done; before left_at if the device has its own link
+  bool lost = false;     ///< this message and all later ones of its lane never arrive
   std::vector<std::byte> bytes;
-  std::shared_ptr<Landing> landing;  ///< null: the receiver shares nothing
+  std::shared_ptr<Landing> landing;  ///< null: the receiver has no shared link
   [[nodiscard]] TimePoint here_at() const { return landing ? landing->ends_at : arrives_at; }
 };
 
-/// FIFO of one direction, pair and lane.
+/// FIFO of one lane, in one direction, between two ranks.
 struct Channel {
   std::deque<Message> messages;
   std::uint64_t sent = 0;
 };
 
-/// All lanes of one direction and pair share its bandwidth.
+/// Bandwidth shared by all lanes between two ranks, in one direction.
 struct Wire {
   TimePoint free_at{};
   TimePoint last_arrival{};
 };
 
-/// What a device shares between all its peers.
+/// The link that a device shares between all its peers.
 struct OwnLink {
-  /// Those that reach the link before go before; those that reach it later, and were announced already, are
-  /// put off.
+  /// Adds a message. Those that reach the link earlier pass first; announced ones that reach it later are
+  /// delayed.
   void land(const std::shared_ptr<Landing>& landing);
 
   MemoryNetwork::Link link;
   TimePoint up_free_at{};
-  std::uint32_t up_to = 0;                         ///< rank that it sends to until then
-  TimePoint down_free_at{};                        ///< of those that have landed
-  std::vector<std::shared_ptr<Landing>> landings;  ///< of messages on their way, in the order of reached_at
+  std::uint32_t up_to = 0;                         ///< rank that it sends to until up_free_at
+  TimePoint down_free_at{};                        ///< free again after the landed messages
+  std::vector<std::shared_ptr<Landing>> landings;  ///< messages in flight, ordered by reached_at
 };
 
 struct Member {
   std::string id;
-  OwnLink* own = nullptr;        ///< of the network; null: none
-  Endpoint* endpoint = nullptr;  ///< while it is alive
+  OwnLink* own = nullptr;        ///< owned by the network; null: none
+  Endpoint* endpoint = nullptr;  ///< while the device lives
   bool joined = false;
   TimePoint joined_at{};
-  TimePoint last_told = TimePoint::min();  ///< when the others have what it contributed last
+  TimePoint last_told = TimePoint::min();  ///< when its last contribution has reached the peers
   std::optional<TimePoint> gone_at;
-  std::optional<std::uint32_t> lost;  ///< whom it had lost when it left: its last words
+  std::optional<std::uint32_t> lost;  ///< the rank it had lost when it left
   ErrorCode lost_how = ErrorCode::peer_lost;
 };
 
-/// What every rank contributes, once.
+/// One exchange: each rank contributes once.
 struct Exchange {
   Exchange(std::size_t world, std::shared_ptr<ShareCheck> check);
   void add(std::uint32_t rank, const Flight& flight);
@@ -91,24 +91,24 @@ struct Exchange {
 
   std::shared_ptr<Gathered> gathered;
   std::vector<Flight> told;     ///< by rank
-  std::vector<bool> watching;   ///< by rank: has not entered and wants to know of the first
-  std::uint32_t tellers = 0;    ///< that there will be; 0: nobody has entered
-  std::uint32_t so_far = 0;     ///< that there are
-  std::size_t bytes = 0;        ///< of all, headers included
-  std::size_t left = 0;         ///< ranks that have taken it
-  std::uint32_t last_rank = 0;  ///< whose bytes arrive last
+  std::vector<bool> watching;   ///< by rank: to be notified of the first contribution
+  std::uint32_t tellers = 0;    ///< expected contributions; 0: no rank has entered
+  std::uint32_t so_far = 0;     ///< contributions received
+  std::size_t bytes = 0;        ///< bytes of all contributions, headers included
+  std::size_t left = 0;         ///< ranks that have taken the result
+  std::uint32_t last_rank = 0;  ///< rank whose bytes arrive last
   TimePoint first_arrival = TimePoint::max();
   TimePoint last_arrival = TimePoint::min();
-  TimePoint last_but_one = TimePoint::min();  ///< of all but last_rank
+  TimePoint last_but_one = TimePoint::min();  ///< last arrival of all ranks except last_rank
 };
 
-/// Those of a lane that somebody has not left yet.
+/// Exchanges of a lane that not all ranks have left.
 struct ExchangesOfLane {
   std::uint64_t first = 0;  ///< index of the oldest
   std::deque<Exchange> open;
 };
 
-/// Everybody who connects with one token.
+/// All ranks that connect with one token.
 struct View {
   Exchange& exchange(Lane lane, std::uint64_t index);
   void leave_exchange(Lane lane, std::uint64_t index);
@@ -132,10 +132,10 @@ struct Operation {
   Lane lane = Lane::facts;
   std::size_t size = 0;
   std::span<std::byte> into;
-  Message message;  ///< of a send: its times, without the bytes
+  Message message;  ///< times of a send, without its bytes
 };
 
-/// An exchange that one rank is in.
+/// An exchange that this rank has entered.
 struct Entered {
   std::uint64_t ticket = 0;
   Lane lane = Lane::facts;
@@ -143,7 +143,7 @@ struct Entered {
   TimePoint at{};
   bool patient = false;
   bool done = false;
-  TimePoint left_at = TimePoint::min();  ///< own bytes
+  TimePoint left_at = TimePoint::min();  ///< when this rank's bytes left
   std::size_t own_bytes = 0;
 };
 
@@ -177,7 +177,7 @@ class Endpoint final : public Transport, public Gathering {
   std::span<const std::byte> heard(Lane lane, std::uint32_t rank) override;
   SharedWork& work() override;
 
-  /// For the network, under its mutex.
+  /// Called by the network, under its mutex.
   void leave_locked();
   [[nodiscard]] Wake& wake() { return wake_; }
 
@@ -233,14 +233,15 @@ class Endpoint final : public Transport, public Gathering {
   TransportCounters counters_;
   std::uint64_t last_ticket_ = 0;
   Operations operations_;
-  std::map<std::pair<std::uint32_t, Lane>, std::deque<std::uint64_t>> posted_;  ///< receives in order
+  std::map<std::pair<std::uint32_t, Lane>, std::deque<std::uint64_t>>
+      posted_;  ///< open receives, in the order of posting
   struct {
-    std::size_t waiting = 0;  ///< operations that count
+    std::size_t waiting = 0;  ///< operations with a deadline
     TimePoint last_progress{};
-    TimePoint alarm_at = TimePoint::min();  ///< when the wake was last asked to ring
+    TimePoint alarm_at = TimePoint::min();  ///< time of the last requested alarm
   } deadline_;
   std::vector<Entered> entered_;  ///< exchanges not taken yet
-  TimePoint wires_free_at_{};     ///< when what this rank has contributed has left
+  TimePoint wires_free_at_{};     ///< when this rank's contributions have left
   std::array<std::uint64_t, lanes_end> next_exchange_{};
   std::set<std::uint32_t> said_shutdown_;
   std::set<std::uint32_t> departed_;

@@ -7,21 +7,21 @@
 namespace rivulet::sync::memory {
 namespace {
 
-// A link queues what it cannot send at once, for so long; what does not fit is dropped and sent again.
-// Connections that share the link fill that queue. All that plain sockets between three and four devices
-// lost so, in docs/RESULTS.md, is this much for each message that overflows behind one of another
+// A link queues up to this much of what it cannot send at once. Anything beyond is dropped and sent again.
+// Connections that share the link fill the queue. One factor describes all losses of plain sockets between
+// three and four devices (docs/RESULTS.md): it applies to each message that overflows behind one of another
 // connection.
 constexpr Duration queue_of_a_link = std::chrono::milliseconds(200);
 constexpr double next_to_others = 1.28;
 
-// A send ends when the kernel has the last of it, not when the link has: what a connection's socket holds
-// meanwhile.
+// A send ends when the kernel has its last byte, which may be before the link has sent it. This is what the
+// socket of a connection buffers.
 constexpr std::size_t held_by_socket = 128UL * 1024;
 
-/// What a message takes of a device's own link, whose rate is that of Ethernet frames with TCP in them: every
-/// 1448 bytes have 66 bytes of headers, and every other frame an acknowledgement of 66 bytes the other way,
-/// where as much travels. Gloo's ends say besides that one will send and that the other receives, in frames
-/// of their own with one acknowledgement, and put a head before the bytes.
+/// Bytes of a device's own link that a message takes. Its rate is that of Ethernet frames with TCP in them:
+/// each 1448 bytes have 66 bytes of headers, and every other frame an acknowledgement of 66 bytes in the
+/// opposite direction, which is as busy. Gloo adds a preamble before the bytes. Its two ends also announce
+/// the send and the receive, each in a separate frame, with one acknowledgement.
 std::size_t bytes_in_frames(std::size_t bytes) {
   constexpr std::size_t segment = 1448;
   constexpr std::size_t headers = 66;
@@ -31,7 +31,7 @@ std::size_t bytes_in_frames(std::size_t bytes) {
   return said_besides + head + bytes + frames * headers + frames / 2 * headers;
 }
 
-/// Of a token bucket that is full: so long ago the link might have begun.
+/// The credit of a full token bucket: how long ago the link could have begun to send.
 Duration burst_of(const MemoryNetwork::Link& link) {
   if (link.bytes_per_second <= 0) return Duration::zero();
   return from_seconds(static_cast<double>(link.burst_bytes) / link.bytes_per_second);
@@ -83,8 +83,8 @@ Ticket Endpoint::post_send(std::uint32_t peer, Lane lane, std::span<const std::b
   return ticket;
 }
 
-/// When a message that is sent at `now` leaves and arrives: its last byte comes through the link between the
-/// two and through what each end shares with others, each in turn.
+/// Sets when a message that is sent at `now` leaves and arrives. Its last byte passes the link between the
+/// two, then the shared link of each end.
 void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t peer, Lane lane,
                     std::size_t bytes) const {
   OwnLink* up = view_->members[spec_.rank].own;
@@ -105,7 +105,7 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
   wire.free_at = begins + takes;
   message.sent_at = std::max(now, begins);
   message.left_at = message.taken_at = std::max(now, wire.free_at);
-  if (up != nullptr)  // what lies before it in the socket counts, too
+  if (up != nullptr)  // bytes buffered by the socket have left the sender, too
     message.taken_at =
         std::max(now, message.taken_at - state_->time_on(up->link, bytes_in_frames(held_by_socket)));
   message.arrives_at = std::max(message.left_at + latency, wire.last_arrival);
@@ -174,14 +174,14 @@ Ticket Endpoint::open(std::uint32_t peer, std::size_t size) {
   return ticket;
 }
 
-/// The progress deadline runs from the moment the first operation is waited for.
+/// The progress deadline runs from the first operation that is waited for.
 void Endpoint::start_waiting(TimePoint now) {
   if (deadline_.waiting++ > 0) return;
   deadline_.last_progress = now;
   wake_at_deadline(now);
 }
 
-/// One alarm at a time: when it rings too early, because there was progress since, the next is set.
+/// Keeps one alarm at a time. If there was progress before it rings, it sets the next.
 void Endpoint::wake_at_deadline(TimePoint now) {
   if (deadline_.alarm_at > now) return;
   deadline_.alarm_at = deadline_.last_progress + state_->config.progress_deadline;
@@ -233,7 +233,7 @@ void Endpoint::look(TimePoint now, std::uint64_t ticket) {
   if (!failed_) wake_at_deadline(now);
 }
 
-/// Finishes one operation if its time has come. Receives of a lane finish in the order they were posted.
+/// Finishes one operation if its time has come. The receives of a lane finish in the order of posting.
 void Endpoint::settle(TimePoint now, std::uint64_t ticket) {
   const auto it = operations_.find(ticket);
   if (it == operations_.end()) return;
@@ -255,7 +255,7 @@ void Endpoint::settle(TimePoint now, std::uint64_t ticket) {
   }
 }
 
-/// It was put off since the owner's wake was set for it.
+/// Notifies the owner again if the arrival was delayed after its wake was set.
 void Endpoint::wait_to_land(const Message& message) {
   if (!message.landing || message.landing->told_at == message.landing->ends_at) return;
   message.landing->told_at = message.landing->ends_at;
@@ -281,8 +281,8 @@ void Endpoint::finish(Operations::iterator it, TimePoint at) {
   operations_.erase(it);
 }
 
-/// What was on its way from a dead peer still counts; after that its silence is final. A peer that has passed
-/// the shutdown barrier may go.
+/// Messages of a dead peer that are on their way still count; then the peer is lost. A peer that has passed
+/// the shutdown barrier may leave.
 void Endpoint::look_for_the_dead(TimePoint now) {
   for (std::uint32_t r = 0; r < world() && !failed_; ++r) {
     if (r == spec_.rank || !view_->members[r].gone_at || departed_.contains(r)) continue;
@@ -312,7 +312,7 @@ bool Endpoint::waits_for(std::uint32_t peer) const {
   });
 }
 
-/// Chunks of a long message are progress long before its end.
+/// Chunks of a long message count as progress before its end.
 TimePoint Endpoint::latest_chunk(const Flight& flight, Duration extra, TimePoint now) {
   const Duration chunk = flight.chunk;
   const TimePoint start = flight.sent_at + extra;
@@ -352,16 +352,16 @@ void Endpoint::check_deadline(TimePoint now) {
 
 Progress Endpoint::lose(std::uint32_t peer, const char* how) {
   const Member& member = view_->members[peer];
-  if (member.lost && *member.lost == spec_.rank) how = "gave this device up as lost";
+  if (member.lost && *member.lost == spec_.rank) how = "reported this device as lost";
   if (member.lost && *member.lost != spec_.rank) {
-    return fail(
-        {member.lost_how, rank_name(spec_, *member.lost) + " was lost, says " + rank_name(spec_, peer)},
-        static_cast<int>(*member.lost));
+    return fail({member.lost_how,
+                 rank_name(spec_, *member.lost) + " was lost, reported by " + rank_name(spec_, peer)},
+                static_cast<int>(*member.lost));
   }
   return fail({ErrorCode::peer_lost, rank_name(spec_, peer) + " " + how}, static_cast<int>(peer));
 }
 
-/// Final. The others learn of it at once, and whom it is about, so that an error runs round.
+/// Final. Peers learn of it at once, including the rank that the error is about: so the error spreads.
 Progress Endpoint::fail(Error error, int rank) {
   failed_ = true;
   Member& me = view_->members[spec_.rank];

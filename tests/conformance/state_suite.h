@@ -70,7 +70,7 @@ TEST_CASE_TEMPLATE_DEFINE("State exchange: a state that is too long is refused a
                     "it was taken");
         node.expect(exchange.error().code == ErrorCode::protocol, "another error");
         node.expect(exchange.error().message ==
-                        "the state from rank 0 (device-a) would be 101 bytes long, at most 100 are possible",
+                        "the state from rank 0 (device-a) has 101 bytes, at most 100 are allowed",
                     exchange.error().message);
         node.transport.close();
       },

@@ -270,7 +270,7 @@ TEST_CASE("Feeder: what is wrong is said before the first record") {
   CHECK(refused(config_for(*broker, {-1})).code == ErrorCode::usage);
   auto config = config_for(*broker, {1});
   config.partitions = 5;
-  CHECK(refused(config).message == "topic \"t\" has 3 partitions, 5 were asked for");
+  CHECK(refused(config).message == "topic \"t\" has 3 partitions, 5 were requested");
   config = config_for(*broker, {1});
   config.labels_per_device = 2;
   CHECK(refused(config).code == ErrorCode::usage);

@@ -56,7 +56,7 @@ TEST_CASE(
   const auto& stopped = opened.source->partitions()[0];
   CAPTURE(stopped.stopped);
   CHECK(contains(stopped.stopped,
-                 "topic \"t\", partition 0: offset 500 is not there, the broker has 0 up to 20: "));
+                 "topic \"t\", partition 0: offset 500 does not exist, the broker has 0 up to 20: "));
   CHECK(stopped.next_offset == 500);
   CHECK(stopped.high_watermark == 20);
   CHECK(opened.metrics["kafka_stopped_partition/t/0"] == 1);

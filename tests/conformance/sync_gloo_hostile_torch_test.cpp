@@ -130,28 +130,28 @@ TEST_CASE("Gloo: whatever a member sends, a healthy process loses the view at wo
   const int facts = lane_tag(Lane::facts);
   const std::uint64_t huge = std::uint64_t{1} << 63U;
   const std::vector<Attack> attacks{
-      {"longer", down, message(facts, std::string(17, 'x')), "a longer message than was awaited"},
+      {"longer", down, message(facts, std::string(17, 'x')), "a message longer than expected"},
       {"much longer", down, frame({huge, Preamble::message, slot_of(Lane::facts), 0, huge, 0}),
-       "a longer message"},
-      {"shorter", down, message(facts, std::string(15, 'x')), "a shorter message than was awaited"},
-      {"nothing", down, message(facts, ""), "a shorter message than was awaited"},
+       "a message longer"},
+      {"shorter", down, message(facts, std::string(15, 'x')), "a message shorter than expected"},
+      {"nothing", down, message(facts, ""), "a message shorter than expected"},
       {"two lengths", down, frame({100, Preamble::message, slot_of(Lane::facts), 0, 16, 0}),
-       "a message that says two lengths"},
-      {"unexpected", down, message(lane_tag(Lane::state), "12345678"), "a message that nobody waits for"},
+       "a message with two different lengths"},
+      {"unexpected", down, message(lane_tag(Lane::state), "12345678"), "a message without a posted receive"},
       {"a second", down, message(facts, std::string(16, 'x')) + message(facts, std::string(16, 'x')),
-       "a message that nobody waits for"},
-      {"on the other mesh", up, message(facts, std::string(16, 'x')), "a message that nobody waits for"},
+       "a message without a posted receive"},
+      {"on the other mesh", up, message(facts, std::string(16, 'x')), "a message without a posted receive"},
       {"last words, longer", words, message(sentinel_tag, std::string(9, 'x')),
-       "a longer message than was awaited"},
-      {"no lane", down, message(3 * 1000, "12345678"), "a message of no lane"},
+       "a message longer than expected"},
+      {"no lane", down, message(3 * 1000, "12345678"), "a message on an unknown lane"},
       {"pinned", down, frame({56, Preamble::pinned, slot_of(Lane::facts), 0, 8, 0}, "12345678"),
-       "a message of an unknown kind"},
+       "a message of an unknown type"},
       {"pinned, wrapped", down, frame({56, Preamble::pinned, 0, 0, 8, huge}, "12345678"),
-       "a message of no lane"},
-      {"unknown kind", down, frame({48, 7, slot_of(Lane::facts), 0, 0, 0}), "a message of an unknown kind"},
+       "a message on an unknown lane"},
+      {"unknown kind", down, frame({48, 7, slot_of(Lane::facts), 0, 0, 0}), "a message of an unknown type"},
       {"announcement with bytes", down,
        frame({56, Preamble::send_ready, slot_of(Lane::facts), 0, 8, 0}, "12345678"),
-       "an announcement with bytes behind it"},
+       "an announcement with a payload"},
   };
   Healthy healthy(attacks.size() + 3);
   for (const Attack& attack : attacks) {
@@ -172,7 +172,8 @@ TEST_CASE("Gloo: whatever a member sends, a healthy process loses the view at wo
       for (std::uint64_t sent = 0; sent <= FrameCheck::announced_most && m.send(down, many); sent += 4096) {
       }
     });
-    CHECK_MESSAGE(flooded.find("announcements of what nobody waits for") != std::string::npos, flooded);
+    CHECK_MESSAGE(flooded.find("too many announcements without a posted operation") != std::string::npos,
+                  flooded);
   }
   CHECK(healthy.process->wait_for_output("DONE", patience));
 }

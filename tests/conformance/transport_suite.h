@@ -215,15 +215,15 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: whom one rank lost is told to the others, 
         }
         const std::string& message = node.transport.error().message;
         if (node.rank() == 2) {
-          node.expect(message == "rank 0 (device-a) gave this device up as lost" ||
-                          message == "rank 1 (device-b) gave this device up as lost",
+          node.expect(message == "rank 0 (device-a) reported this device as lost" ||
+                          message == "rank 1 (device-b) reported this device as lost",
                       message);
         } else {
           node.expect(node.transport.lost_rank() == 2, message);
           node.expect(node.transport.error().code == ErrorCode::timed_out, message);
         }
         if (node.rank() == 1)
-          node.expect(message == "rank 2 (device-c) was lost, says rank 0 (device-a)", message);
+          node.expect(message == "rank 2 (device-c) was lost, reported by rank 0 (device-a)", message);
       },
       false);
   CHECK_MESSAGE(complaints.empty(), joined(complaints));

@@ -84,7 +84,7 @@ class Typist:
     def run(self, command, code=0):
         done, until = self.typed(command), time.monotonic() + 20
         # Devices that have just begun save their first state a second later: a reader types it again.
-        while done.returncode != code and "there is no checkpoint in" in done.stderr and time.monotonic() < until:
+        while done.returncode != code and "error: no checkpoint in" in done.stderr and time.monotonic() < until:
             time.sleep(0.5)
             done = self.typed(command)
         if self.show:

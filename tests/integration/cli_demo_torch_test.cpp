@@ -89,7 +89,7 @@ TEST_CASE("Demo: the last line is one object with exactly the fields that were p
         1.3 * summary["devices"][1]["batch_mean"].get<double>());
   CHECK(std::filesystem::exists(folder.path() / "kept" / "job.toml"));
   CHECK(std::filesystem::exists(folder.path() / "kept" / "device-2" / "final.state"));
-  CHECK(contains(demo->errors(), "What to type next"));
+  CHECK(contains(demo->errors(), "Next steps"));
   CHECK_FALSE(contains(demo->errors(), "\x1b"));
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("Demo: Ctrl-C ends everything it started and still prints the summary"
   CHECK(contains(demo->output(), "Interrupted"));
   CHECK(contains(demo->output(), "device-2"));
   CHECK(contains(demo->output(), "rows/s"));
-  CHECK(contains(demo->output(), "What to type next"));
+  CHECK(contains(demo->output(), "Next steps"));
 }
 
 TEST_CASE("Demo: SIGTERM to it alone ends the others too, before they have found each other as well") {
@@ -131,5 +131,5 @@ TEST_CASE("Demo: a broker that is not there is said within seconds") {
   REQUIRE(ended);
   CHECK(ended->code == 69);
   CHECK(contains(demo->errors(), "cannot create topic rivulet-demo-"));
-  CHECK(contains(demo->errors(), address + " did not answer that request within 8 s"));
+  CHECK(contains(demo->errors(), address + " did not answer the request within 8 s"));
 }

@@ -40,7 +40,7 @@ TEST_CASE("Environment: all of it is tried and named where it is good") {
   CHECK(good.status.code == 0);
   for (const char* line :
        {"ok    topic rows           2 partitions\n", "ok    topic rivulet.t.control 1 partition\n",
-        "ok    peer address         127.0.0.1, for peers on this machine only\n",
+        "ok    peer address         127.0.0.1, reachable only from this machine\n",
         "ok    device.type          computes on host\n", "ok    data directory ",
         "ok    http port            off\n", "ok    http token "})
     CHECK_MESSAGE(contains(good.output, line), line << "is not in\n" << good.output);
@@ -51,10 +51,10 @@ TEST_CASE("Environment: what is not there is named, and the exit says so") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrongs{
       {{"--set", "source.topics=nowhere"},
        "fail  topic nowhere        does not exist on " + place.broker.address},
-      {{"--partitions", "2"}, "fail  topic rows           has partitions 0 to 1, this device wants 2\n"},
+      {{"--partitions", "2"}, "fail  topic rows           has partitions 0 to 1, this device claims 2\n"},
       {{"--set", "device.type=cuda"}, "fail  device.type          "},
       {{"--peer-bind", "nosuch0"}, "fail  peer address         "},
-      {{"--data-dir", "/proc/nowhere"}, "fail  data directory       /proc/nowhere cannot be written\n"},
+      {{"--data-dir", "/proc/nowhere"}, "fail  data directory       /proc/nowhere is not writable\n"},
       {{"--set", "job.name=u"}, "fail  topic rivulet.u.control "}};
   for (const auto& [arguments, said] : wrongs) {
     const auto wrong = place.validate(arguments);

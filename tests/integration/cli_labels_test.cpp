@@ -59,7 +59,7 @@ TEST_CASE(
   REQUIRE(made.status.code == 0);
   CHECK(contains(made.errors, "features: temp, vibration.rms"));
   CHECK(contains(made.errors, "to predict: 'state', one of 3 classes: fault, jammed, ok"));
-  CHECK(contains(made.errors, "of a time or a number: seq"));
+  CHECK(contains(made.errors, "denote a time or an id: seq"));
   const auto valid = rivulet_run({"validate", file, "--environment"}, 30s);
   CHECK_MESSAGE(valid.status.code == 0, valid.output);
   CHECK_MESSAGE(contains(valid.output, "baseline (majority class): ok, "), valid.output);
@@ -77,7 +77,7 @@ TEST_CASE(
   INFO(said.output);
   CHECK(said.status.code == 0);
   CHECK(contains(said.output, "baseline (majority class): ok, "));
-  CHECK(contains(said.output, "1 rows more could not be decoded: missing_field"));
+  CHECK(contains(said.output, "1 more rows could not be decoded: missing_field"));
   CHECK(contains(said.output, "  jammed  "));
   const auto scores =
       nlohmann::json::parse(rivulet_run({"evaluate", "--config", file, state, held_out, "--json"}).output);
@@ -138,10 +138,10 @@ listen = "off"
   };
   const auto differs = said_of(only("ok"), only("fault"));
   CHECK_MESSAGE(contains(differs, "labels of machines"), differs);
-  CHECK_MESSAGE(contains(differs, "goes by what it is"), differs);
+  CHECK_MESSAGE(contains(differs, "partitioned by content"), differs);
   const auto alike = said_of(machine_rows(300, 6), machine_rows(300, 7));
   CHECK_MESSAGE(contains(alike, "labels of machines"), alike);
-  CHECK_MESSAGE(!contains(alike, "goes by what it is"), alike);
+  CHECK_MESSAGE(!contains(alike, "partitioned by content"), alike);
 }
 
 TEST_CASE("Program: sensors of any unit are learned without a scale, and what that takes is in the state") {
@@ -216,7 +216,7 @@ name = "linear"
   CHECK(seen.status.code == 0);
   CHECK(contains(seen.output, "machines[1] offset 0 row 0"));
   CHECK_FALSE(contains(seen.output, "machines[0]"));  // another device's
-  CHECK(contains(seen.output, "of 2 partitions only 1"));
+  CHECK(contains(seen.output, "2 partitions, read only 1"));
   CHECK(contains(seen.output, " rows:\n  wrong_type "));
   CHECK(contains(seen.output, "\n0 rows shown"));
   const std::string key = "  decode.json.classes = ";

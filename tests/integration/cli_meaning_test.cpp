@@ -159,7 +159,7 @@ TEST_CASE("Program: where all that was saved is damaged, the last error of a sta
   CHECK(said.status.code == 78);
   const auto last = last_line(said.errors);
   CHECK(last.starts_with("error: " + job.at("data/checkpoints/")));
-  CHECK(contains(last, "is damaged; the state that the group has saved ("));
+  CHECK(contains(last, "is damaged; the group's saved state ("));
 }
 
 TEST_CASE("Program: checkpoint ls says when a state was saved and how good it was, and marks the best") {

@@ -142,7 +142,7 @@ TEST_CASE("Program: the token's file is checked by validate, and its content is 
   const auto short_one = folder.write("short", "abc\n").string();
   const auto refused = rivulet_run({"validate", file, "--set", "http.token_file=" + short_one});
   CHECK(refused.status.code == 78);
-  CHECK(contains(refused.errors, "must hold one line of"));
+  CHECK(contains(refused.errors, "must contain one line of"));
   CHECK(rivulet_run({"validate", file, "--set", "http.token_file=" + token}).status.code == 0);
 }
 

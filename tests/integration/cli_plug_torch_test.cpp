@@ -188,12 +188,12 @@ TEST_CASE("Plug: a device that fails by itself is named with its last words, and
     auto started = Process::start(twin);
     REQUIRE(started);
     REQUIRE(demo.process().wait(30s));
-    reason = "device-2 ended with 76; its last words:";
+    reason = "device-2 ended with 76; end of its log:";
   }
   SUBCASE("with a signal of its own") {
     ::kill(demo.pids().at("device-2"), SIGSEGV);
     REQUIRE(demo.process().wait(20s));
-    reason = "device-2 was ended by signal 11; its last words:";
+    reason = "device-2 was ended by signal 11; end of its log:";
   }
   const auto ended = demo.process().wait(1s);
   CHECK(ended->code == 69);

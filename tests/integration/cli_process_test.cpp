@@ -146,7 +146,7 @@ TEST_CASE("Program: what feed plays, peek shows, again and again, from where it 
   CHECK(seen.status.code == 0);
   CHECK(contains(seen.output, "features [1, 28, 28] from -0.4242 to"));
   CHECK(contains(seen.output, "target "));
-  CHECK(contains(seen.output, "3 rows shown, 0 dropped; no offset was moved"));
+  CHECK(contains(seen.output, "3 rows shown, 0 dropped; no offset was committed"));
   CHECK(rivulet_run(peek).output == seen.output);  // no offset was moved
 
   auto at = peek;
@@ -192,7 +192,7 @@ classes = 3
   CHECK(contains(seen.output, "1 rows shown, 2 dropped"));
   const auto twice = rivulet_run({"peek", "rows", "--partitions", "0,0", "--brokers", broker.address});
   CHECK(twice.status.code == 2);
-  CHECK(contains(twice.errors, "--partitions: 0 is named twice"));
+  CHECK(contains(twice.errors, "--partitions: 0 is given twice"));
   const auto nowhere = rivulet_run({"peek", "other", "--brokers", broker.address});
   CHECK(nowhere.status.code == 69);
   CHECK(contains(nowhere.errors, "other"));

@@ -136,7 +136,7 @@ TEST_CASE(
   REQUIRE(lost > 0);
   const auto feed = group.start_feed(40'000, 0);
   REQUIRE(
-      wait_until([&] { return contains(group.devices[0].process->errors(), "the group goes back"); }, 120s));
+      wait_until([&] { return contains(group.devices[0].process->errors(), "the group rolls back"); }, 120s));
   // Another one dies on the way there.
   group.devices[2].process->send_signal(SIGKILL);
   REQUIRE(group.devices[2].process->wait(10s));
@@ -148,11 +148,11 @@ TEST_CASE(
   for (const auto& one : group.devices) {
     INFO(one.process->errors());
     REQUIRE(one.process->wait(60s));
-    CHECK_FALSE(contains(one.process->errors(), "the model as the job began"));
+    CHECK_FALSE(contains(one.process->errors(), "the initial model of the job"));
   }
   for (const int i : {0, 1}) {
     const std::string said = group.devices[i].process->errors();
-    CHECK(contains(said, "the model has diverged: the group goes back"));
+    CHECK(contains(said, "the model has diverged: the group rolls back"));
     CHECK(contains(said, "rows_since=\"read again\""));
   }
   CHECK(contains(group.devices[1].process->errors(), "state adopted"));
@@ -167,8 +167,8 @@ TEST_CASE("Divergence: a group that goes back two times in vain ends, with a sen
     INFO(one.process->errors());
     REQUIRE(ended);
     CHECK(ended->code == 78);
-    CHECK(contains(one.process->errors(), "the model has diverged again, after the group has gone back"));
-    CHECK(contains(one.process->errors(), "rows_since=\"left out\""));
+    CHECK(contains(one.process->errors(), "the model has diverged again, after the group has rolled back"));
+    CHECK(contains(one.process->errors(), "rows_since=skipped"));
   }
   group.check_logs();
 }

@@ -159,7 +159,7 @@ TEST_CASE("Export: of a folder the newest usable checkpoint is taken; a damaged 
   std::filesystem::create_directories(checkpoints);
   const auto empty = exporting(one.folder.path().string());
   CHECK(empty.status.code == 1);
-  CHECK(contains(empty.errors, "no checkpoint that can be used"));
+  CHECK(contains(empty.errors, "no usable checkpoint"));
   std::filesystem::copy_file(one.path("a.state"), checkpoints / "4.1234.ckpt");
   for (const auto& from : {one.folder.path().string(), checkpoints.string()}) {
     const auto done = exporting(from);
@@ -194,7 +194,7 @@ TEST_CASE("Prune: keeps what can be used, and leaves a running device's folder a
   };
   const auto none = prune({});
   CHECK(none.status.code == 1);
-  CHECK(contains(none.errors, "nothing was saved"));
+  CHECK(contains(none.errors, "no device saved a checkpoint"));
   CHECK(std::filesystem::is_empty(folder.path()));
 
   auto running = start_rivulet(on_device({"run", "--set", "source.type=synthetic", "--devices", "1", "--http",

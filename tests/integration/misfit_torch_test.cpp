@@ -100,7 +100,7 @@ TEST_CASE("Misfit: a second process of a device that cannot take its place ends,
       group.story());
   const TempDir folder;
   const auto again = stranger(group, folder, "device-0", "1", {"--partitions", "0"});
-  check_ends(*again, 78, "device device-0 lives on host ");
+  check_ends(*again, 78, "device device-0 is running on host ");
   CHECK(contains(last_line(again->errors()), "is on no other device"));
   const auto steps = group.status(0).value("steps", 0);
   CHECK_MESSAGE(group.trained(steps + 5, 60s), group.story());

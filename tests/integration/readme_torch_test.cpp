@@ -66,7 +66,7 @@ TEST_CASE("README: JSON lines from kcat into a real Kafka are peeked at, validat
   std::size_t labels = 0;
   for (std::size_t at = 0; (at = seen.output.find("target ", at)) != std::string::npos; ++at) ++labels;
   CHECK(labels == 3);
-  CHECK(contains(seen.output, "3 rows shown, 0 dropped; no offset was moved"));
+  CHECK(contains(seen.output, "3 rows shown, 0 dropped; no offset was committed"));
 
   const std::string validate = "rivulet validate " + sensors + " --environment";
   check_readme_says(validate);

@@ -106,6 +106,6 @@ TEST_CASE("Replay: four processes, LeNet, changing rates on a real Kafka come to
 
   const auto told = run_rivulet({"decisions", "explain", log, "--last", "3"}, 60s);
   CHECK(told.status.code == 0);
-  CHECK(contains(told.output, "Everyone saves the state that this round leaves."));
-  CHECK(contains(told.output, "The group ends after this round."));
+  CHECK(contains(told.output, "All devices save the state after this round."));
+  CHECK(contains(told.output, "The group stops after this round."));
 }

@@ -198,7 +198,7 @@ TEST_CASE("Death: SIGTERM ends a device within 10 s also while a peer hangs and 
   INFO(group.story());
   REQUIRE(ended);
   CHECK(ended->code == 0);
-  CHECK(contains(group.device(0).errors(), "left without the others"));
+  CHECK(contains(group.device(0).errors(), "left before the round ended"));
   CHECK(group.summary(0)["rounds"].get<int>() >= 5);
   group.device(1).send_signal(SIGCONT);
 }

@@ -154,7 +154,7 @@ TEST_CASE("Secured: validate names the right that is missing, one after the othe
   allow("READ", "--topic", "readings");
   lacks("no right to DESCRIBE the topic " + control);
   allow("DESCRIBE", "--topic", control);
-  lacks("not there yet, and cannot create topic " + control);
+  lacks("does not exist yet, and cannot create topic " + control);
   allow("CREATE", "--topic", control);
   lacks("");
   const stream::Properties as_tests{{"bootstrap.servers", plain}};
@@ -163,7 +163,7 @@ TEST_CASE("Secured: validate names the right that is missing, one after the othe
   // Who may read or write, may describe.
   lacks("no right to READ the topic " + control);
   allow("READ", "--topic", control);
-  lacks("no right to WRITE into the topic " + control);
+  lacks("no right to WRITE to the topic " + control);
   allow("WRITE", "--topic", control);
   lacks("");
   const auto ends = stream::log_ends(as_tests, {{control, {0, 0}}}, 10s);

@@ -50,7 +50,7 @@ TEST_CASE("Stop: --stop-after rounds counts on when all devices were killed and 
     group.start_all();
   }
   CHECK(rounds_at_end(group) == 50);
-  CHECK(contains(group.device(0).errors(), "--stop-after counts on from where this run of the group began"));
+  CHECK(contains(group.device(0).errors(), "--stop-after counts from the start of this run of the group"));
 
   group.start_all();  // a later run on the same state
   CHECK(rounds_at_end(group) == 100);

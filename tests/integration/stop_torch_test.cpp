@@ -153,7 +153,7 @@ TEST_CASE("Stop: a group that forms ends, too; what it holds is on the disk, and
   INFO(stopped.output, stopped.errors);
   CHECK(stopped.status.code == 0);
   CHECK(contains(stopped.output, "device-2 (host "));
-  CHECK(contains(stopped.output, "did not answer: the others had lost it before"));
+  CHECK(contains(stopped.output, "did not answer: its peers had already lost it"));
   for (int i = 0; i < 2; ++i) group.expect_end(i, 0);
   CHECK(std::max(group.saved(0), group.saved(1)).step >= static_cast<std::uint64_t>(held));
 }

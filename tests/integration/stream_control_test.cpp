@@ -172,7 +172,7 @@ TEST_CASE("Control topic: a slow broker may take as long as it wants to hand one
   const auto [silent, some] = read(3);
   REQUIRE_FALSE(silent);
   CHECK(silent.error().message ==
-        "topic \"rivulet.mnist.control\" could not be read to its end: nothing came for 0.4 s");
+        "topic \"rivulet.mnist.control\" could not be read to its end: no record for 0.4 s");
   CHECK(some == 3);
 }
 

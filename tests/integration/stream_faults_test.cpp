@@ -113,9 +113,10 @@ TEST_CASE("Real Kafka: rows that retention cut before they were read stop their 
   reader.during(300ms);
   CHECK(reader.count(0) == 0);
   CAPTURE(reader.state(0).stopped);
-  CHECK(contains(reader.state(0).stopped,
-                 "topic \"cut\", partition 0: offset 10 is not there, the broker has 30 up to 50: 20 offsets "
-                 "were deleted before they were read"));
+  CHECK(
+      contains(reader.state(0).stopped,
+               "topic \"cut\", partition 0: offset 10 does not exist, the broker has 30 up to 50: 20 offsets "
+               "were deleted before they were read"));
   CHECK(reader.state(1).stopped.empty());
   CHECK(reader.gaps.empty());
   // Where the group stands elsewhere, it is read again; the same place stays stopped.
@@ -196,9 +197,10 @@ TEST_CASE("Real Kafka: a state beyond the end of the log stops the partition, wh
   config.resume = {{{0, 0}, 100}};
   Reader reader(config);
   REQUIRE(reader.until([&] { return reader.count(1) == 20; }));
-  CHECK(contains(reader.state(0).stopped,
-                 "topic \"short\", partition 0: offset 100 is not there, the broker has 0 up to 20: the log "
-                 "has lost its end"));
+  CHECK(
+      contains(reader.state(0).stopped,
+               "topic \"short\", partition 0: offset 100 does not exist, the broker has 0 up to 20: the log "
+               "has lost its end"));
   fill("short", "later", 200);  // it grows past the place, and still it is not read
   REQUIRE(reader.until([&] { return reader.count(1) == 220; }));
   CHECK(reader.count(0) == 0);
@@ -223,23 +225,21 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   REQUIRE(reader.until([&] { return !reader.state(0).stopped.empty() && !reader.state(1).stopped.empty(); }));
   CAPTURE(reader.state(0).stopped);
   CAPTURE(reader.state(1).stopped);
-  CHECK(contains(reader.state(0).stopped,
-                 "topic \"anew\", partition 0: this is another log than the one read"));
+  CHECK(contains(reader.state(0).stopped, "topic \"anew\", partition 0: this is not the log that was read"));
   CHECK(
       contains(reader.state(0).stopped, "stopped at offset 50, the broker has 0 up to "));  // 80, in the end
   // Which of two things is seen first, that the log ends before or that it is another, is the broker's
   // business.
-  const bool another =
-      contains(reader.state(1).stopped, "partition 1: this is another log than the one read");
+  const bool another = contains(reader.state(1).stopped, "partition 1: this is not the log that was read");
   CHECK(contains(reader.state(1).stopped, another ? "stopped at offset 50, the broker has 0 up to "
-                                                  : "offset 50 is not there, the broker has 0 up to "));
+                                                  : "offset 50 does not exist, the broker has 0 up to "));
   CHECK(reader.count(0) == 50);  // not one record of the new topic
   CHECK(reader.count(1) == 50);
   // A seek does not help: neither to the same place, nor when the new log has grown past it.
   fill("anew", "newer", 40);
   const NextOffset same[] = {{{0, 0}, 50}, {{0, 1}, 50}};
   must(testing::seek(*reader.source, same));
-  CHECK(reader.until([&] { return contains(reader.state(1).stopped, "this is another log"); }));
+  CHECK(reader.until([&] { return contains(reader.state(1).stopped, "this is not the log"); }));
   reader.during(1s);
   CHECK(reader.count(0) == 50);
   CHECK(reader.count(1) == 50);
@@ -255,7 +255,7 @@ TEST_CASE("Real Kafka: a topic made anew under a partition to which nothing come
   make_anew("idle-anew");
   fill("idle-anew", "new", 20);  // the next offset is the end of this log as well: no broker complains
   REQUIRE(reader.until([&] { return !reader.state(0).stopped.empty() && !reader.state(1).stopped.empty(); }));
-  CHECK(contains(reader.state(0).stopped, "this is another log than the one read"));
+  CHECK(contains(reader.state(0).stopped, "this is not the log that was read"));
   CHECK(reader.count(0) == 20);
 }
 
@@ -325,7 +325,7 @@ TEST_CASE("Real Kafka: a topic made anew while nobody reads is found out at the 
     reader.during(500ms);
     CHECK(reader.count(0) == 0);
     CHECK(reader.count(1) == 0);
-    CHECK(contains(reader.state(0).stopped, "this is another log than the one read so far"));
+    CHECK(contains(reader.state(0).stopped, "this is not the log that was read so far"));
   }
   {
     config.resume.clear();  // a new run: what an earlier one read does not count
@@ -415,6 +415,6 @@ TEST_CASE("Real Kafka: a control topic that loses what comes next is an error, n
   const Error error = log_error(*log, 15s);
   CAPTURE(error.message);
   CHECK(error.code == ErrorCode::bad_record);
-  CHECK(contains(error.message, "topic \"rivulet.lost.control\": offset 5 is not there any more"));
+  CHECK(contains(error.message, "topic \"rivulet.lost.control\": offset 5 no longer exists"));
   CHECK(log_error(*log, 100ms).message == error.message);  // and it stays so
 }

@@ -103,7 +103,7 @@ async function checkNumbers(page, address) {
   assert.equal(await page.locator("#members tbody tr").count(), devices);
   assert.equal(await page.locator("#story li").count(), 3);
   assert.ok(await page.locator("#rounds tbody tr").count() >= 3);
-  assert.match(await page.locator("#rounds").textContent(), /agree every \d* ?steps? on (\d+(\.\d)? % of the|all) parameters/);
+  assert.match(await page.locator("#rounds").textContent(), /synchronize every \d* ?steps?, (\d+(\.\d)? % of the|all) parameters/);
   assert.ok(await page.locator("#partitions tbody tr").count() >= 1);
   await eventually("charts", async () => await page.locator("#charts polyline").count() >= 4);
 }

@@ -258,11 +258,11 @@ TEST_CASE(
     }
   }
   CHECK(retreats >= 2);
-  const std::string lacked = "this device does not have the good checkpoint, and asks the others";
+  const std::string lacked = "this device lacks the good checkpoint, and requests it from the others";
   CHECK(contains(group.device(1).log.said, lacked));
   CHECK_FALSE(contains(group.device(0).log.said, lacked));
   CHECK(contains(group.device(1).log.said, "rows_since=read again"));
-  CHECK(contains(group.device(1).log.said, "rows_since=left out"));
+  CHECK(contains(group.device(1).log.said, "rows_since=skipped"));
   group.check_replay();
 }
 
@@ -276,7 +276,7 @@ TEST_CASE("Back: the page marks when, and its scores are of the model that the g
   status.look_back(TimePoint{});
   const auto marks = status.history()->marks();
   const auto goes_back = [&](const History::Mark& mark) {
-    return mark.phrase == "the model has diverged: the group goes back to " + text_of(group.good());
+    return mark.phrase == "the model has diverged: the group rolls back to " + text_of(group.good());
   };
   CHECK(std::ranges::count_if(marks, goes_back) == 1);
 }
@@ -284,7 +284,7 @@ TEST_CASE("Back: the page marks when, and its scores are of the model that the g
 TEST_CASE("Back: a group that dies on the way back begins with its newest files, and so does a replay") {
   SavingGroup group(saving_job(2));
   const auto goes_back = [](const Device& device) {
-    return contains(device.log.said, "the group goes back");
+    return contains(device.log.said, "the group rolls back");
   };
   group.run_until([&] { return goes_back(group.device(0)) && goes_back(group.device(1)); });
   const Stamp good = group.good();

@@ -73,7 +73,7 @@ TEST_CASE("Intervals: a source that hands out offsets twice ends its device, bef
   });
   const auto& error = group->node(1).worker().ending().error;
   REQUIRE(error);
-  CHECK(error->message == "partition 1: the next row is at 100, the one to announce at 99");
+  CHECK(error->message == "partition 1: expected the next row at 100, got one at 99");
   CHECK(group->node(0).state().partitions.at({0, 1}).next.offset <= 100);
   CHECK(group->summary().parameters_equal);
 }

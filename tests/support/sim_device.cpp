@@ -226,7 +226,7 @@ void SimDevice::look() {
 /// others are in another run.
 bool SimDevice::may_end_for(const Error& error) {
   const auto says = [&](const char* words) { return error.message.find(words) != std::string::npos; };
-  return error.code == ErrorCode::superseded || says(next_is_gone) || says("that the group has saved") ||
+  return error.code == ErrorCode::superseded || says(next_is_gone) || says("the group's saved state (") ||
          says("--new-run");
 }
 

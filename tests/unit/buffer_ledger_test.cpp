@@ -109,7 +109,7 @@ TEST_CASE("Ledger: a row that is not the next one is an error that names both pl
   const std::vector<RowTag> rows{row(p0, 0), row(p0, 2)};
   const auto made = ledger.account(rows, {}, 0);
   REQUIRE_FALSE(made);
-  CHECK(made.error().message == "partition 0: the next row is at 1, the one to announce at 2");
+  CHECK(made.error().message == "partition 0: expected the next row at 1, got one at 2");
 }
 
 TEST_CASE("Ledger: runs of a generation that is over count nothing") {
@@ -174,7 +174,7 @@ TEST_CASE("Accounts: one that does not touch the last is refused; trained rows b
   later.intervals = {{p0, {5, 0}, {6, 0}, 1, 0, 0, 0}};
   const auto refused = buffer::append(pending, later);
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().message == "partition 0: the next row is at 4, the one to announce at 5");
+  CHECK(refused.error().message == "partition 0: expected the next row at 4, got one at 5");
   later.intervals = {{p0, {4, 0}, {6, 0}, 2, 0, 0, 0}, {p1, {9, 0}, {9, 3}, 3, 0, 3, 0}};
   REQUIRE(buffer::append(pending, later));
   CHECK(pending.intervals ==

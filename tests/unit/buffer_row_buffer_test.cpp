@@ -171,7 +171,7 @@ TEST_CASE("Buffer: a slab that no machine has room for is an error that says how
   REQUIRE_FALSE(none);
   CHECK(none.error().code == ErrorCode::unavailable);
   CHECK(none.error().message ==
-        "no memory for the row buffer: 4194304 rows of 100000000 numbers need 1600000621 MiB; lower "
+        "no memory for the row buffer: 4194304 rows of 100000000 values need 1600000621 MiB; lower "
         "buffer.rows");
   CHECK(RowBuffer::create(8, RowShape{{3}, 1}));
 }

@@ -176,9 +176,9 @@ TEST_CASE("Demo: the books of all partitions are one sentence, or name the parti
         "every row is accounted for: 1 197 trained, 10 dropped, 100 still in the broker");
   books[1].ends->low = 9;  // the broker has forgotten what nobody had read
   CHECK_FALSE(verdict_on(books).balanced);
-  CHECK(verdict_on(books).text == "mnist:1: offsets 7 to 9 are gone from the log and were never read");
+  CHECK(verdict_on(books).text == "mnist:1: offsets 7 to 9 were deleted from the log unread");
   books[0].books.trained = 1189;
-  CHECK(verdict_on(books).text.starts_with("mnist:0: the rows do not add up to the offsets; mnist:1: "));
+  CHECK(verdict_on(books).text.starts_with("mnist:0: row counts do not match the offsets; mnist:1: "));
 }
 
 TEST_CASE("Demo: on an existing Kafka job and topic are of this process alone") {

@@ -68,10 +68,9 @@ TEST_CASE("Guess: JSON with text labels: numbers are features, lists have their 
   CHECK(guessed(records, "train.loss") == "\"cross_entropy\"");
   CHECK(guessed(records, "model.classes").empty());
   const auto notes = guess_rows(records, "").value().notes;
-  CHECK(std::count(notes.begin(), notes.end(), "left out, for their names are of a time or a number: id") ==
-        1);
+  CHECK(std::count(notes.begin(), notes.end(), "omitted, since their names denote a time or an id: id") == 1);
   CHECK(std::count(notes.begin(), notes.end(),
-                   "left out, no numbers, or in less than half of the rows: site, note") == 1);
+                   "omitted, not numeric or in less than half of the rows: site, note") == 1);
 }
 
 TEST_CASE("Guess: labels that are numbers from 0 need no list, others do; true and false do") {
@@ -93,13 +92,14 @@ TEST_CASE("Guess: a target with many values or a fraction is a regression") {
 TEST_CASE("Guess: what cannot be guessed is said with what there is") {
   Records unclear;
   for (int i = 0; i < 30; ++i) unclear.push_back(R"({"a":1,"b":2.5})");
-  CHECK(contains(guessed(unclear, "decode.json.target"), "--target NAME says it, of the fields: a, b"));
-  CHECK(contains(guessed(unclear, "", "c"), "--target 'c' is none of the fields with one value: a, b"));
+  CHECK(contains(guessed(unclear, "decode.json.target"), "choose it by --target NAME from the fields: a, b"));
+  CHECK(
+      contains(guessed(unclear, "", "c"), "--target 'c' is not one of the fields with a single value: a, b"));
   CHECK(contains(guessed(machines(9, {"\"ok\""}), ""), "'state' is 'ok' in every row"));
   Records texts;
   for (int i = 0; i < 200; ++i) texts.push_back(R"({"a":1,"label":"serial )" + std::to_string(i) + "\"}");
   CHECK(contains(guessed(texts, ""), "'label' has 200 different texts in 200 rows"));
-  CHECK(contains(guessed({R"({"label":"x"})", R"({"label":"y"})"}, ""), "nothing to learn from"));
+  CHECK(contains(guessed({R"({"label":"x"})", R"({"label":"y"})"}, ""), "no features to learn from"));
   CHECK(contains(guessed({}, ""), "no record"));
   CHECK(contains(guessed({"\x01\x02\x03", "\x04"}, ""),
                  "records of 1 to 3 bytes that are neither JSON nor CSV"));
@@ -255,12 +255,13 @@ TEST_CASE("Guess: a field that some rows lack is kept, and how many lack it is s
                       R"(,"text":"1.5","label":")" + (i % 2 ? "a" : "b") + "\"}");
   CHECK(guessed(records, "decode.json.features") == R"(["temp", "on", "text", "hum"])");
   const auto notes = guess_rows(records, "").value().notes;
-  CHECK(std::count(
-            notes.begin(), notes.end(),
-            "hum is missing in 20 of 40 rows (50 %): fill says what it becomes there, by default its mean") ==
-        1);
+  CHECK(
+      std::count(
+          notes.begin(), notes.end(),
+          "hum is missing in 20 of 40 rows (50 %): fill sets the value used instead, by default its mean") ==
+      1);
   CHECK(std::count(notes.begin(), notes.end(),
-                   "left out, no numbers, or in less than half of the rows: rare") == 1);
+                   "omitted, not numeric or in less than half of the rows: rare") == 1);
   const auto made = config_from_records(brokers_of(), "t", "t-1", "", 1, records);
   REQUIRE_MESSAGE(made, made.error().message);
   CHECK(contains(made.value().text, "# hum is missing in 20 of 40 rows"));
@@ -313,10 +314,11 @@ TEST_CASE("Guess: JSON arrays are never columns; frames and byte-order marks are
   Records framed = machines(30, {"\"ok\"", "\"fault\""});
   for (auto& record : framed) record.insert(0, frame);
   CHECK(guessed(framed, "decode.json.classes") == R"(["fault", "ok"])");
-  CHECK(guessed({frame + "\x02\x04\x06", frame + "\x02\x04\x07"}, "") ==
-        "what the topic holds looks like Avro or Protobuf in Confluent's framing, schema 42: rows are JSON, "
-        "CSV or "
-        "raw numbers");
+  CHECK(
+      guessed({frame + "\x02\x04\x06", frame + "\x02\x04\x07"}, "") ==
+      "the topic's content looks like Avro or Protobuf in Confluent's framing, schema 42: rows must be JSON, "
+      "CSV or "
+      "raw numbers");
 }
 
 TEST_CASE("Config from records: numbers that 32 bits cannot hold get a shift, and a word") {
@@ -329,7 +331,7 @@ TEST_CASE("Config from records: numbers that 32 bits cannot hold get a shift, an
   REQUIRE_MESSAGE(made, made.error().message);
   const auto& text = made.value().text;
   CAPTURE(text);
-  CHECK(contains(text, "# feature \"energy\" goes from 100000000 to 100000039: 32 bits lose "));
+  CHECK(contains(text, "# feature \"energy\" ranges from 100000000 to 100000039: 32 bits lose "));
   CHECK(contains(text, "shift = [0"));
   const auto config = load_text(text).config;
   CHECK(config.decode.normalize);

@@ -80,14 +80,15 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
   CHECK(said.err.empty());
   for (const char* words :
        {"b (job mnist, model lenet5): training, 3 devices in view 2; slowest: a\n",
-        "99.5 rows/s arrive, 4 rows wait, unknown records behind\n", "5 000 rows here, 15 000 by the group",
+        "99.5 rows/s arriving, 4 rows waiting, unknown records behind\n",
+        "5 000 rows here, 15 000 by the group",
         "loss 0.2500, accuracy (prequential) 91.0 %, held out not measured", "3 malformed",
         "  own rows  loss 0.5000, accuracy (prequential) 99.0 %; always \"ok\\u001b[2J\" would be 98.5 %\n",
         "  classes   fault: recall 80.0 %, precision 50.0 %, 10 rows\n            ok\\u001b[2J: recall 99.2 "
         "%, precision -, "
         "985 rows\n            odd: recall -, precision 0.0 %, 0 rows\n",
         "  peers     1.0 kB sent, 25.0 % of the rows' bytes (4.0 kB), 2.0 kB received\n",
-        "  agreeing  every 8 steps, on 5 % of the parameters\n",
+        "  sync      every 8 steps, on 5 % of the parameters\n",
         "STOPPED   images partition 1: offset 5 is gone", "  slowest\n", "It is so."})
     CHECK_MESSAGE(contains(said.out, words), said.out);
   CHECK(contains(said.out, "b\\u001b[2J"));
@@ -182,14 +183,14 @@ TEST_CASE("Status: an answer that trickles, never ends or is cut off holds nobod
   const TimePoint begin = clock.now();
   const Said said = say({"status", slow.address(), "--ready"});
   CHECK(said.exit == ExitCode::unavailable);
-  CHECK(said.err == "error: http://" + slow.address() + "/readyz: no whole answer in time\n");
+  CHECK(said.err == "error: http://" + slow.address() + "/readyz: no complete response in time\n");
   CHECK(to_seconds(clock.now() - begin) < testing::deadline_slack * 20);
   const std::string ok = "HTTP/1.1 200 OK\r\n";
   const ScriptedServer others(
       {ok + "Content-Length: 99999999999\r\n\r\n{", ok + "\r\n" + std::string(5 << 20, '['),
        ok + "X: " + std::string(200'000, 'y'), ok + "Content-Length: 3\r\n\r\nok", ok, ""});
   for (const char* why :
-       {"longer than 4 MiB", "longer than 4 MiB", "not one of HTTP", "cut off", "cut off", ": "}) {
+       {"longer than 4 MiB", "longer than 4 MiB", "not HTTP", "incomplete", "incomplete", ": "}) {
     const auto answer = say({"status", others.address()});
     CHECK(answer.exit == ExitCode::unavailable);
     CHECK_MESSAGE(contains(answer.err, why), answer.err);

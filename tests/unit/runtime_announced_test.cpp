@@ -67,11 +67,11 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
   }
   SUBCASE("rows of the state") {
     interval = {{0, 0}, {9, 0}, {12, 0}, 3, 0, 0, 0};
-    r.refuse("c announces rows of partition mnist:0 that are part of the state already");
+    r.refuse("c announces rows of partition mnist:0 that are already part of the state");
   }
   SUBCASE("a row left out") {
     interval = {{0, 0}, {11, 0}, {12, 0}, 1, 0, 0, 0};
-    r.refuse("c announces rows of partition mnist:0 that leave out rows before them");
+    r.refuse("c announces rows of partition mnist:0 that skip rows before them");
   }
   SUBCASE("a row too few") {
     interval = {{0, 0}, {10, 0}, {12, 0}, 1, 0, 0, 0};

@@ -118,7 +118,7 @@ TEST_CASE(
   REQUIRE(newest);
   CHECK(newest->state.stamp == Stamp{1, 1});
   REQUIRE(b.complaints.size() == 1);
-  CHECK(contains(b.complaints[0], "1.2.ckpt: its numbers are not those that its digest is of"));
+  CHECK(contains(b.complaints[0], "1.2.ckpt: its values do not match its digest"));
 }
 
 TEST_CASE("Checkpoints: of another version of the program they are no misfit only when they are damaged") {

@@ -90,8 +90,8 @@ TEST_CASE("Config: a learning rate with which a linear regression of many featur
   const Lines told = of(300, "");
   REQUIRE(told.size() == 1);
   CHECK(
-      told[0].ends_with(": warning: 'train.optimizer.lr' is 0.05: a linear model of 300 features that are "
-                        "alike diverges above 0.0067; make it less, or 'train.optimizer.name' = 'adam'"));
+      told[0].ends_with(": warning: 'train.optimizer.lr' is 0.05: a linear model of 300 similar features "
+                        "diverges above 0.0067; lower it, or set 'train.optimizer.name' = 'adam'"));
   CHECK(of(300, "[train.optimizer]\nlr = 0.006\n") == Lines{});
   CHECK(of(300, "[train.optimizer]\nname = \"adam\"\n") == Lines{});
 }

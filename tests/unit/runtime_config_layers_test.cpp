@@ -105,7 +105,7 @@ TEST_CASE("Config layers: unknown variables, keys and texts name where they came
   input.flags = {{"job.devices", "many"}};
   CHECK(texts(load_config(input)) ==
         Lines{"environment RIVULET_SET_BATCH__TIK: error: unknown key 'batch.tik' - did you mean 'tick'?",
-              "--set nothing: error: key=value is expected",
+              "--set nothing: error: expected key=value",
               "--set batch: error: 'batch' is a table: give { key = value, ... } or one of its keys",
               "--set sync.deadlin: error: unknown key 'sync.deadlin' - did you mean 'deadline'?",
               "flag for job.devices: error: 'job.devices' must be an integer, not the string \"many\"",
@@ -161,7 +161,7 @@ TEST_CASE("Config claims: topics and partitions in every way of writing") {
         "list such as 1,2");
   CHECK(wrong({"source.topics=a,a"}) == Lines{"--set source.topics: error: 'source.topics' names a twice"});
   CHECK(wrong({"source.topics=a b"})[0] ==
-        "--set source.topics: error: 'source.topics': 'a b' is not a name of a topic (letters, digits, '.', "
+        "--set source.topics: error: 'source.topics': 'a b' is not a topic name (letters, digits, '.', "
         "'_', '-', at most 249)");
   CHECK(wrong({"source.partitions=[]", "source.topics=a"}) ==
         Lines{"--set source.partitions: error: 'source.partitions' claims no partition"});
@@ -224,7 +224,7 @@ TEST_CASE("Config interpolation: variables, defaults, files, and what is missing
   CHECK(id("${NOPE}") == prefix + "${NOPE} is not set and has no default (${NOPE:-default})");
   CHECK(id("${file:/nowhere/x}") == prefix + "${file:/nowhere/x}: no such file, or not readable");
   CHECK(id("${SITE") == prefix + "'${' without '}'");
-  CHECK(id("${A B}") == prefix + "${A B}: a name, NAME:-default or file:PATH is expected");
+  CHECK(id("${A B}") == prefix + "${A B}: expected a name, NAME:-default or file:PATH");
   const auto rows =
       with_sets({"batch.rows=${ROWS}", "batch.tick=${NOPE:-70ms}", "device.data_dir=/a/$${SITE}"});
   REQUIRE(texts(rows) == Lines{});

@@ -82,7 +82,7 @@ TEST_CASE("Config: wrong codes, fills, kinds and signs are refused where they st
   CHECK(json("fill = true") == Lines{"device.toml:13:8: error: 'decode.json.fill' must be 'mean', 'last', "
                                      "'drop' or a number, not true"});
   CHECK(json("fill = \"mean\"\nscale = 1") ==
-        Lines{"device.toml:13:8: error: 'decode.json.fill' is 'mean', which is known only with "
+        Lines{"device.toml:13:8: error: 'decode.json.fill' is 'mean', which requires "
               "'decode.json.scale' = 'auto': use that, a number, 'last' or 'drop'"});
   CHECK(json("where = \"kind\"") ==
         Lines{"device.toml:13:9: error: 'decode.json.where' is 'kind', must be FIELD = VALUE, like \"type = "
@@ -100,7 +100,7 @@ TEST_CASE("Config: wrong codes, fills, kinds and signs are refused where they st
       csv("decimal = \",\"") ==
       Lines{
           "device.toml:14:11: error: 'decode.csv.decimal' and 'decode.csv.delimiter' are both ',': a number "
-          "would end at its decimal sign; columns are cut at another character, like ';'"});
+          "would end at its decimal sign; use another delimiter, such as ';'"});
   CHECK(csv("decimal = \"x\"") ==
         Lines{"device.toml:14:11: error: 'decode.csv.decimal' is 'x', must be '.' or ','"});
   // Of a format that is not chosen nobody reads them.

@@ -47,10 +47,9 @@ TEST_CASE("Config secrets: a password in the file is warned of, one from elsewhe
   };
   const auto plain = warnings("\"sasl.password\" = \"hunter2\"");
   REQUIRE(plain.size() == 1);
-  CHECK(
-      plain[0].find(
-          ":8:1: warning: source.kafka.properties.sasl.password stands in the configuration in the clear") !=
-      std::string::npos);
+  CHECK(plain[0].find(
+            ":8:1: warning: source.kafka.properties.sasl.password is in the configuration in plain text") !=
+        std::string::npos);
   CHECK(plain[0].find("hunter2") == std::string::npos);
   CHECK(warnings("\"sasl.password\" = \"${file:" + elsewhere + "}\"").empty());
   CHECK(warnings("\"ssl.key.location\" = \"/etc/key.pem\"").empty());
@@ -61,7 +60,7 @@ TEST_CASE("Config secrets: a password that was typed into the command line is wa
   const auto typed = texts(with_sets({key + "=hunter2"}));
   REQUIRE(typed.size() == 1);
   CHECK(typed[0].starts_with("--set " + key + ": warning: " + key +
-                             " stands on the command line, which every process here can read"));
+                             " is on the command line, which every process on this machine can read"));
   CHECK(typed[0].find("hunter2") == std::string::npos);
   CHECK(texts(with_sets({key + "=${SITE}"})).empty());
   CHECK(texts(with_sets({"source.kafka.properties.ssl.key.location=/etc/key.pem"})).empty());

@@ -100,7 +100,8 @@ TEST_CASE("Config: choices are listed, and names come from the catalogs") {
   input.catalog->models = {"linear"};
   const auto loaded = load_config(input);
   REQUIRE(loaded.problems.size() == 1);
-  CHECK(loaded.problems[0].message == "'model.name' = 'lenet5': this build has no LibTorch, it has: linear");
+  CHECK(loaded.problems[0].message ==
+        "'model.name' = 'lenet5': this build has no LibTorch; available: linear");
 }
 
 TEST_CASE("Config: keys of later work are accepted as the canonical file shows them and refused otherwise") {
@@ -154,7 +155,7 @@ TEST_CASE("Config: contradictions between keys are found") {
   CHECK(
       one("[train]\nloss = \"mse\"\n[evaluate]\nheld_out.path = \"rows\"") ==
       Lines{"device.toml:11:17: warning: 'evaluate.held_out.path' has no effect with train.loss = 'mse': its "
-            "rows' accuracy is measured, and numbers have none"});
+            "rows' accuracy is measured, which needs classes"});
   CHECK(one("[decode]\nformat = \"json\"") ==
         Lines{"device.toml:9:10: error: 'decode.json.features' is required for decode.format = 'json'",
               "device.toml:9:10: error: 'decode.json.target' is required for decode.format = 'json'"});
@@ -186,8 +187,8 @@ TEST_CASE("Config: names, addresses and what is required") {
     CHECK_MESSAGE(one("[http]\nlisten = \"" + std::string(good) + "\"").empty(), good);
   }
   CHECK(one("[http]\nlisten = \"0.0.0.0:9464\"") ==
-        Lines{"device.toml:9:10: error: 'http.listen' is '0.0.0.0:9464', which other machines reach: "
-              "'http.token_file' must name a file with the token that readers need"});
+        Lines{"device.toml:9:10: error: 'http.listen' is '0.0.0.0:9464', which other machines can reach: "
+              "'http.token_file' must name a file with the token that clients need"});
   CHECK(one("[http]\nlisten = \"0.0.0.0:9464\"\ntoken_file = \"/run/secrets/t\"").empty());
   CHECK(problems_of("[job]\nname = \"m\"\n[source]\ntype = \"kafka\"\n") ==
         Lines{"device.toml: error: 'source.topics' is required",
@@ -217,8 +218,8 @@ TEST_CASE("Config: every problem is found in one run, errors before warnings, in
             "[job]\nnaem = \"a\"\n[http]\nlisten = \"0.0.0.0:1\"\n[batch]\nmin = -1\n[log]\nlevel = 3\n" +
             config_base.substr(config_base.find("[source]"))) ==
         Lines{"device.toml:2:1: error: unknown key 'job.naem' - did you mean 'name'?",
-              "device.toml:4:10: error: 'http.listen' is '0.0.0.0:1', which other machines reach: "
-              "'http.token_file' must name a file with the token that readers need",
+              "device.toml:4:10: error: 'http.listen' is '0.0.0.0:1', which other machines can reach: "
+              "'http.token_file' must name a file with the token that clients need",
               "device.toml:6:7: error: 'batch.min' is -1, must be at least 1",
               "device.toml:8:9: error: 'log.level' must be a string, not the integer 3",
               "device.toml: error: 'job.name' is required"});

@@ -92,7 +92,7 @@ TEST_CASE("Decision files: all together stay below the bound, and what is left c
   CHECK(report.rounds > 100);
   REQUIRE(report.notes.size() == 2);
   CHECK(report.notes[0] == log.path + ".1 to ." + std::to_string(files.front().number - 1) +
-                               " were dropped: the log is as large as log.decisions_max lets it be");
+                               " were deleted: the log has reached log.decisions_max");
   CHECK(contains(report.notes[1], "begins in the middle of view "));
   CHECK(open_decision_log("/nowhere/decisions.jsonl", 1).error().code == ErrorCode::io);
 }
@@ -136,7 +136,7 @@ TEST_CASE("Decision files: a file that somebody deleted is named, and what is be
   CHECK(report.rounds > 100);
   CHECK(report.rounds < 400);
   REQUIRE_FALSE(report.notes.empty());
-  CHECK(report.notes[0] == files[2].path + " to .4 are not there");
+  CHECK(report.notes[0] == files[2].path + " to .4 are missing");
   fs::remove(log.path);  // the one that is written: what is before it is read all the same
   CHECK(log.replayed().rounds < report.rounds);
 }

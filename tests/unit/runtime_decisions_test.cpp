@@ -125,7 +125,7 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   SUBCASE("one digit, and no new checksum") {
     char& digit = changed[4][changed[4].find("\"rows\":") + 7];
     digit = digit == '1' ? '2' : '1';
-    CHECK(contains(say(changed), path + ": line 5: its checksum is another"));
+    CHECK(contains(say(changed), path + ": line 5: its checksum is wrong"));
   }
   SUBCASE("a line less") {
     changed.erase(changed.begin() + 4);
@@ -164,7 +164,7 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
     REQUIRE(report);
     CHECK(report.value().rounds == 8);
     REQUIRE(report.value().notes.size() == 1);
-    CHECK(contains(report.value().notes[0], path + ": line 10 was cut short"));
+    CHECK(contains(report.value().notes[0], path + ": line 10 is incomplete"));
   }
   SUBCASE("a line that never ends") {
     folder.write("decisions.jsonl", std::string(decision_line_max_bytes + 10, '['));
@@ -202,27 +202,26 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   for (const auto& sentence : story.sentences) said += sentence + "\n";
   CAPTURE(said);
   CHECK(contains(said, "The gradients of 104 rows were averaged"));
-  CHECK(contains(said, "Each sent all parameters as they are, summed by gather: a payload of"));
-  CHECK(contains(said, "a was asked for 40 rows: 0 waiting, and 500.0 rows/s in a tick of 100 ms."));
+  CHECK(contains(said, "Each sent all parameters uncompressed, summed by gather: a payload of"));
+  CHECK(contains(said, "a was assigned 40 rows: 0 waiting, and 500.0 rows/s in a tick of 100 ms."));
   CHECK(contains(said,
-                 "b was asked for 64 rows: 0 waiting, and 10000.0 rows/s in a tick of 100 ms; its memory "
-                 "allows no more."));
+                 "b was assigned 64 rows: 0 waiting, and 10000.0 rows/s in a tick of 100 ms; limited by "
+                 "its memory."));
   CHECK(contains(
       said,
-      "c was asked for 0 rows: 0 waiting, and 0.0 rows/s in a tick of 100 ms: it need not wait for any."));
+      "c was assigned 0 rows: 0 waiting, and 0.0 rows/s in a tick of 100 ms: it does not wait for rows."));
   CHECK(contains(said,
                  "a was ready last, 85 ms after the round before: 80 ms waiting for its rows, 5.0 ms "
                  "computing; b waited longest for it, 50 ms."));
   CHECK(contains(story.sentences[0], "averaged"));
   CHECK(contains(story.sentences[1], "was ready last"));
   CHECK(contains(story.sentences[2], "Next: rows of"));
-  CHECK(contains(
-      said, "80 ms of waiting for rows and 5.0 ms of computing on the slowest device, and an unknown time"));
+  CHECK(contains(said, "Maximum wait for rows: 80 ms; maximum compute time: 5.0 ms; exchange: unknown"));
   const auto first = story_of(view, nullptr, rounds[0], &rounds[1]);
   CHECK(first.devices[1].agree_s == doctest::Approx(0.003));
   CHECK(contains(first.sentences[2], "Next: rows of a 40, b 64 and c 0; the round starts within 200 ms."));
   CHECK(contains(first.sentences[3], "first round of its view"));
-  CHECK(contains(first.sentences[4], "3.0 ms of exchanging"));
+  CHECK(contains(first.sentences[4], "exchange: 3.0 ms"));
 }
 
 TEST_CASE("Story: in a round without rows nobody waits for anybody") {

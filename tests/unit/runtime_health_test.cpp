@@ -104,9 +104,8 @@ TEST_CASE("Health: each condition has a name of its own, and a series that says 
   it.wait(1s);
   CHECK(it.metric("health_condition/topic_gone/useless") == 1);
   CHECK(it.metric("ready") == 0);
-  CHECK(it.log.all ==
-        std::vector<std::string>{
-            "error: topic \"t\" is gone: it was deleted, or this user may not see it any more"});
+  CHECK(it.log.all == std::vector<std::string>{
+                          "error: topic \"t\" is gone: it was deleted, or this user has lost access to it"});
   it.status.set_topics({{.name = "t", .partitions = 4}});
   it.wait(1s);
   CHECK(it.metric("health_condition/topic_gone/useless") == 0);
@@ -130,10 +129,9 @@ TEST_CASE("Health: while the group forms a device is not ready, and repeats whom
 TEST_CASE("Health: brokers that cannot be reached, and states that nobody hears of, are in their own words") {
   Patient it;
   it.status.set_source_trouble("no broker of k:1 can be reached (refused)");
-  it.status.set_control_trouble("saved states do not get into the control topic");
+  it.status.set_control_trouble("saved states do not reach the control topic");
   it.wait(1s);
-  CHECK(it.why() ==
-        "no broker of k:1 can be reached (refused); saved states do not get into the control topic");
+  CHECK(it.why() == "no broker of k:1 can be reached (refused); saved states do not reach the control topic");
 }
 
 TEST_CASE("Health: a device all of whose rows are refused is not ready within half a minute") {
@@ -142,7 +140,7 @@ TEST_CASE("Health: a device all of whose rows are refused is not ready within ha
   CHECK(it.ready());
   it.wait(3s, [&] { it.drop(DropReason::bad_label, 1); });
   CHECK(it.holding() == "rows_refused");
-  CHECK(it.why() == "the last 583 rows were refused, none was good for 31 s; most of them: malformed");
+  CHECK(it.why() == "the last 583 rows were rejected, none was valid for 31 s; most often: malformed");
   it.train();
   it.wait(1s);
   CHECK(it.ready());
@@ -196,7 +194,7 @@ TEST_CASE("Health: of a stream that never had a good row one bad row is enough")
   it.status.records_consumed += 1;
   it.drop(DropReason::wrong_type, 1);
   it.wait(32s);
-  CHECK(it.why() == "the last 1 row was refused, none was good for 31 s; most of them: wrong_type");
+  CHECK(it.why() == "the last 1 row was rejected, none was valid for 31 s; most often: wrong_type");
 }
 
 TEST_CASE("Health: rows that wait for the group are good ones") {
@@ -215,7 +213,7 @@ TEST_CASE("Health: rows that wait for the group are good ones") {
 TEST_CASE("Health: records that hold no row are no rows") {
   Patient it;
   it.wait(35s, [&] { it.status.records_consumed += 5; });
-  CHECK(it.why() == "the last 175 records held no row, for 34 s");
+  CHECK(it.why() == "the last 175 records contained no row, for 34 s");
 }
 
 TEST_CASE("Health: a model whose batches are never finite is not ready") {
@@ -250,7 +248,7 @@ TEST_CASE("Health: a loss far above that of guessing is not ready, unless it com
   CHECK(it.ready());
   it.wait(10s, [&] { it.train(); });
   CHECK(it.why() ==
-        "the loss is 37 where guessing has 2.3, and has not come down for 34 s: the model has diverged");
+        "the loss is 37, that of a constant guess 2.3, and has not fallen for 34 s: the model has diverged");
   it.status.own_loss = 22;
   it.wait(1s);
   CHECK(it.ready());
@@ -287,7 +285,7 @@ TEST_CASE("Health: a partition that cannot be opened is waited for, half a minut
   it.wait(29s, [&] { it.train(); });
   CHECK(it.ready());
   it.wait(3s, [&] { it.train(); });
-  CHECK(it.why() == "t:3 is not read: no broker has told where it begins");
+  CHECK(it.why() == "t:3 is not read: no broker has reported its start offset");
 }
 
 TEST_CASE("Health: an open transaction may hold records back for a minute") {
@@ -311,7 +309,7 @@ TEST_CASE(
   CHECK(it.why() == "t:3 is not read: the topic has 3 partitions now");
   it.status.set_topics({{.name = "t", .partitions = 4, .leaderless = {3}}});
   it.wait(1s);
-  CHECK(it.why() == "t:3 is not read: no broker leads it");
+  CHECK(it.why() == "t:3 is not read: it has no leader");
   it.status.set_topics({{.name = "t", .partitions = 4, .leaderless = {2}}});
   it.wait(1s);
   CHECK(it.ready());
@@ -390,7 +388,7 @@ TEST_CASE("Health: a stream that falls silent impairs a device, measured by how 
   never.wait(298s);
   CHECK(never.holding().empty());
   never.wait(5s);
-  CHECK(never.status.health().findings.at(0).phrase == "no record has come since the start, 5 min ago");
+  CHECK(never.status.health().findings.at(0).phrase == "no record since the start, 5 min ago");
   CHECK(never.ready());
 
   Patient slow;
@@ -424,7 +422,7 @@ TEST_CASE("Health: partitions that nobody claims are those trained before, and t
   CHECK(it.metric("unclaimed_partitions") == 4);
   CHECK(it.ready());
   CHECK(it.status.health().findings.at(0).phrase ==
-        "no device of the group claims u:7, t:4, t:1, and 1 more: give them to one (source.partitions)");
+        "no device of the group claims u:7, t:4, t:1, and 1 more: assign them to one (source.partitions)");
   it.status.set_claims({.known = true, .claimed = {"t:3", "t:0", "t:1", "t:2", "t:4"}, .trained = {}});
   it.wait(1s);
   CHECK(it.status.unclaimed().empty());

@@ -199,7 +199,7 @@ TEST_CASE("Ingest: values that are missing are counted by feature, numbers that 
   CHECK(page.find("rivulet_feature_missing_total{feature=\"0\"} 20\n") != std::string::npos);
   CHECK(page.find("rivulet_feature_missing_total{feature=\"1\"} 0\n") != std::string::npos);
   REQUIRE(said.size() == 1);
-  CHECK(said[0].find("feature \"0\" goes from 1000000001 to 1000000059: 32 bits lose ") == 0);
+  CHECK(said[0].find("feature \"0\" ranges from 1000000001 to 1000000059: 32 bits lose ") == 0);
   CHECK(b.decoder->narrowing().empty());
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("Partitions: each is on the status page, and what happens to one is sa
   source.states[1].skipped = 3;
   source.states[1].paused = true;
   CHECK(look() ==
-        std::vector<std::string>{"warn: offsets that were deleted unread are gone over (source.on_gap = "
+        std::vector<std::string>{"warn: offsets deleted before they were read are skipped (source.on_gap = "
                                  "\"count\") topic=b partition=4 offset=5 low=0 high=5 offsets=3"});
   CHECK(status.partitions()[1].state == "paused");
 
@@ -163,7 +163,7 @@ TEST_CASE(
   watch.look(source, now += 1s);
   CHECK(status.lag_records == 33);
   CHECK(status.partitions()[0].reason.empty());
-  CHECK(log.all == std::vector<std::string>{"info: the transaction has ended: records come again topic=a "
+  CHECK(log.all == std::vector<std::string>{"info: the transaction has ended: records arrive again topic=a "
                                             "partition=0 offset=7 low=0 high=40"});
 }
 
@@ -185,8 +185,8 @@ TEST_CASE("Partitions: one that is read to its end and gets no more says so once
   CHECK(log.all.empty());
   watch.look(source, now += 1s);
   CHECK(std::exchange(log.all, {}) ==
-        std::vector<std::string>{"info: no more records: all that the partition holds are read, and none "
-                                 "arrives topic=a partition=0 offset=9 low=0 high=9"});
+        std::vector<std::string>{"info: no more records: all records of the partition are read, and no "
+                                 "new ones arrive topic=a partition=0 offset=9 low=0 high=9"});
   CHECK(seconds_until_said(100) == -1);
   // Each time that records come, and then no more.
   std::vector<int> waits;

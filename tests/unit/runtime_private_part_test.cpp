@@ -76,8 +76,8 @@ TEST_CASE("Private part: damaged, cut short, or of another model, it is refused 
     CHECK(read.error().code == ErrorCode::bad_record);
     CHECK_FALSE(decode_private(std::span(whole).first(i), 20, Scalar::f32));
   }
-  CHECK(contains(decode_private(whole, 21, Scalar::f32).error().message, "other parameters"));
-  CHECK(contains(decode_private(whole, 10, Scalar::f64).error().message, "another type"));
+  CHECK(contains(decode_private(whole, 21, Scalar::f32).error().message, "array size differs"));
+  CHECK(contains(decode_private(whole, 10, Scalar::f64).error().message, "wrong element type"));
 }
 
 TEST_CASE("Private part: lies beside its state, is found by its stamp, and goes with it") {

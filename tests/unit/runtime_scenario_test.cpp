@@ -130,7 +130,7 @@ TEST_CASE("Scenario: recorded traces are read, and what is wrong is named with f
   CHECK(trace_refusal("0,5\n0,6\n").rfind("day.csv:2: ", 0) == 0);
   CHECK(trace_refusal("0,-5\n").rfind("day.csv:1: ", 0) == 0);
   CHECK(trace_refusal("0,nan\n").rfind("day.csv:1: ", 0) == 0);
-  CHECK(trace_refusal("# nothing\n") == "day.csv: no line SECOND,RATE in it");
+  CHECK(trace_refusal("# nothing\n") == "day.csv: contains no line SECOND,RATE");
   TempDir folder;
   folder.write("a.csv", "0,5\n");
   folder.write("b.csv", "0,6\n1,0\n");

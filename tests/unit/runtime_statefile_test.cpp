@@ -183,7 +183,7 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
   std::memcpy(twice.data() + part + length, twice.data() + part, 8);
   const auto answer = read(sealed(twice));
   REQUIRE(!answer);
-  CHECK(contains(answer.error().message, "or one is in it twice"));
+  CHECK(contains(answer.error().message, "out of order or repeated"));
 }
 
 TEST_CASE(
@@ -250,7 +250,7 @@ TEST_CASE("State image: what another optimizer remembers is refused by name") {
   REQUIRE(decode_state(image, {owner("m"), adam, *device}));
   const auto read = decode_state(image, {owner("m"), layout_of(20, 3), *device});
   REQUIRE(!read);
-  CHECK(read.error().message == "its optimizer remembers [exp_avg, exp_avg_sq], this one [momentum]");
+  CHECK(read.error().message == "its optimizer arrays are [exp_avg, exp_avg_sq], here [momentum]");
 }
 
 TEST_CASE("State image: the head alone tells stamp, digest and length") {
@@ -275,7 +275,7 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
     REQUIRE(!read);
     return read.error().message;
   };
-  CHECK(contains(complaint("cnn", layout), "it is of model 'lenet5', not 'cnn'"));
+  CHECK(contains(complaint("cnn", layout), "its model is 'lenet5', not 'cnn'"));
   CHECK(contains(complaint("lenet5", layout_of(21, 3)),
                  "20 parameters and 3 buffers of float32, the model has 21 and 3"));
   CHECK(contains(complaint("lenet5", layout_of(20, 3, Scalar::f64)), "20 and 3 of float64"));
@@ -285,10 +285,11 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
   CHECK(contains(complaint("lenet5", layout), "its version is 9, this program reads version 8"));
   for (const auto& [bytes, words] : std::vector<std::pair<std::string, std::string>>{
            {std::string(500, '\x01'), "it is not a state of Rivulet"},
-           {std::string(500, 'x'), "it is a text, no state of Rivulet (final.state, checkpoints/*.ckpt)"},
+           {std::string(500, 'x'),
+            "it is a text file, not a state of Rivulet (final.state, checkpoints/*.ckpt)"},
            {std::string("\x40\0\0\0\0\0\0\0{\"__metadata__\"", 22),
             "it is a safetensors file (rivulet checkpoint"},
-           {"PK\x03\x04 and so on", "it is a file that torch saved (rivulet model inspect), no state"}}) {
+           {"PK\x03\x04 and so on", "it is a file saved by torch (rivulet model inspect), not a state"}}) {
     spill(folder.file("a.state"), bytes);
     CHECK_MESSAGE(contains(complaint("lenet5", layout), words), complaint("lenet5", layout));
   }
@@ -352,7 +353,7 @@ TEST_CASE(
     const auto read = read_state_file(folder.file("a.state"), {wanted, layout, *device});
     return read ? "" : read.error().message;
   };
-  CHECK(contains(complaint({"m", "fans", {"b", "c"}}), "it is of job 'pumps', this is job 'fans'"));
+  CHECK(contains(complaint({"m", "fans", {"b", "c"}}), "its job is 'pumps', not 'fans'"));
   CHECK(contains(complaint({"m", "pumps", {"b"}}), "its topics are b, c, not b"));
   CHECK(contains(complaint({"m", "pumps", {"a", "b", "c"}}), "its topics are b, c, not a, b, c"));  // b was 0
   CHECK(complaint({"m", "pumps", {"b", "c"}}).empty());

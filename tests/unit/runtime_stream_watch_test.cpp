@@ -204,8 +204,8 @@ TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is 
   it.watch.heed_change();
   CHECK_FALSE(it.watch.tell_change());
   CHECK(it.metrics["stream_changes_total"] >= 1);
-  CHECK(it.status.stream_findings().loss_rose.starts_with("the model errs on"));
-  CHECK(it.status.history()->marks().at(0).phrase.starts_with("the model errs on"));
+  CHECK(it.status.stream_findings().loss_rose.starts_with("the model's error rate on"));
+  CHECK(it.status.history()->marks().at(0).phrase.starts_with("the model's error rate on"));
   it.batches(300, 0.05);
   it.clock.advance_by(std::chrono::minutes(11));
   it.watch.pass();  // no row comes any more

@@ -96,7 +96,7 @@ TEST_CASE("Dataset: a broken IDX file is an error that names file and byte") {
     CHECK(error.message.find(words) != std::string::npos);
   };
   says(attempt(images(3, 2).substr(0, 20), labels(3)),
-       "train-images-idx3-ubyte, byte 20: the header promises 12 bytes of numbers, there are 4");
+       "train-images-idx3-ubyte, byte 20: the header specifies 12 bytes of values, the file has 4");
   says(attempt(images(3, 2), labels(4)), "train-labels-idx1-ubyte, byte 4: 4 labels, but");
   says(attempt("PNG....", labels(3)), "train-images-idx3-ubyte, byte 0: not an IDX file");
   says(attempt("", labels(3)), "byte 0");

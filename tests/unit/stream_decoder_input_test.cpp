@@ -41,10 +41,10 @@ TEST_CASE("Decoder: a wrong configuration is refused with its key") {
   config.scale = {not_a_number};
   CHECK(refusal(config).find("decode.raw.scale") == 0);
   config.scale = {1, 2, 3};
-  CHECK(refusal(config).find("decode.raw.scale has 3 numbers: it must be one number for all features, or a "
-                             "list with one for each of the 4") == 0);
+  CHECK(refusal(config).find("decode.raw.scale has 3 values: it must be one value for all features, or a "
+                             "list of 4") == 0);
   DecodeConfig csv{.format = "csv", .features = {"temp"}};
-  CHECK(refusal(csv).find("decode.csv.features: column \"temp\" has no number") == 0);
+  CHECK(refusal(csv).find("decode.csv.features: column \"temp\" is not a number") == 0);
   csv.settings.set("decode.csv.columns", Settings::Texts{"time"});
   CHECK(refusal(csv).find("decode.csv.features: column \"temp\" is not in") == 0);
   csv.features = {"3"};

@@ -74,7 +74,7 @@ TEST_CASE("Decoder: a row without any value is dropped, and so is one that ends 
     const auto config = two(format, {Fill::Kind::mean});
     const auto read = read_text(config, row_text(format, "-999", ""));
     CHECK(read.drops == std::vector{DropReason::missing_field});
-    CHECK(read.details.at(0) == "the row has a value for none of the features");
+    CHECK(read.details.at(0) == "the row has no value for any feature");
     // A number says what nothing means, for the whole row, too.
     CHECK(read_text(two(format, {Fill::Kind::number, 0}), row_text(format, "-999", "")).rows.size() == 1);
   }
@@ -98,7 +98,7 @@ TEST_CASE("Decoder: a target that is a code drops its row; a class may have the 
     config.missing = {1};
     const auto read = read_text(config, row_text(format, "2", "3"));
     CHECK(read.drops == std::vector{DropReason::missing_field});
-    CHECK(read.details.at(0) == "the target is one of the codes in missing: 1");
+    CHECK(read.details.at(0) == "the target is a missing-value code: 1");
     config.classes = 2;
     CHECK(read_text(config, row_text(format, "2", "3")).rows.size() == 1);
   }
@@ -224,9 +224,10 @@ TEST_CASE("Decoder: differences that 32 bits cannot hold are counted while someb
   CHECK(stream::shift_for(features[0]) == -100'000'020);
   const auto words = stream::narrowing_words(*decoder);
   REQUIRE(words.size() == 1);
-  CHECK(words[0] ==
-        "feature \"big\" goes from 100000000 to 100000039: 32 bits lose 39 of 39 differences between rows; a "
-        "shift of -100000020 for it saves them");
+  CHECK(
+      words[0] ==
+      "feature \"big\" ranges from 100000000 to 100000039: 32 bits lose 39 of 39 differences between rows; a "
+      "shift of -100000020 preserves them");
   config.shift = {-100'000'020, 0};
   const auto shifted = make_decoder(config);
   shifted->watch_narrowing(true);

@@ -97,7 +97,7 @@ TEST_CASE("Decoder: rows of another kind are left out, not wrong") {
                           "\n" + R"({"text":"no kind"})" + "\n" + R"({"meta":{"type":"reading"},"y":3})");
   CHECK(read.rows == Rows{{1, 2, 3}});
   CHECK(read.drops == std::vector{DropReason::filtered, DropReason::filtered, DropReason::missing_field});
-  CHECK(read.details.at(0) == "the row is not the kind that decode.json.where chooses");
+  CHECK(read.details.at(0) == "decode.json.where does not select this row");
   json.where = "meta.type = 2";
   CHECK(read_text(json, R"({"meta":{"type":2})" + of_kind).rows.size() == 1);
   CHECK(read_text(json, R"({"meta":{"type":"2"})" + of_kind).rows.size() == 1);

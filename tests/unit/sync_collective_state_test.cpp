@@ -73,7 +73,7 @@ std::string sent_over(const std::vector<std::byte>& state, int message, std::opt
 }  // namespace
 
 TEST_CASE("State on its way: any one bit that changes is found, and the donor is named") {
-  const std::string damaged = "protocol: the state from rank 0 (a) was damaged on its way";
+  const std::string damaged = "protocol: the state from rank 0 (a) was damaged in transit";
   for (const std::size_t size : {std::size_t{1}, std::size_t{1000}, (std::size_t{1} << 20U) + 5}) {
     CAPTURE(size);
     const auto state = drawn(size);
@@ -84,6 +84,6 @@ TEST_CASE("State on its way: any one bit that changes is found, and the donor is
     }
     CHECK(sent_over(state, 1, 7) == damaged);  // a checksum
     for (const std::size_t bit : {0UL, 64UL, 130UL, 200UL})
-      CHECK(sent_over(state, 0, bit) == "protocol: the state from rank 0 (a) does not begin like one");
+      CHECK(sent_over(state, 0, bit) == "protocol: the state from rank 0 (a) has an invalid header");
   }
 }

@@ -74,7 +74,7 @@ TEST_CASE(
   for (const auto* id : {"a", "b", "c"}) g.start(id, 2);
   // The HELLOs of all three come before the first READY, so that no two of them close first.
   g.run(20s);
-  check_waits(g, {"a", "b", "c"}, "3 devices want to be in a group of job.devices = 2: a, b, c");
+  check_waits(g, {"a", "b", "c"}, "3 devices try to join a group of job.devices = 2: a, b, c");
 
   Group running;
   running.form({"a", "b"});
@@ -82,7 +82,7 @@ TEST_CASE(
   running.start("d", 5);
   running.run(4s);
   CHECK(running.formed({"a", "b"}));
-  CHECK(running.error("c") == "invalid_config: 3 devices want to be in a group of job.devices = 2: a, b, c");
+  CHECK(running.error("c") == "invalid_config: 3 devices try to join a group of job.devices = 2: a, b, c");
   CHECK(
       running.error("d").starts_with("invalid_config: 'job.devices' is 2 on a and 5 on d. The group keeps"));
 }

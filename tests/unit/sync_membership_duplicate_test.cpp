@@ -29,9 +29,9 @@ MembershipConfig twin(Group& g, std::uint32_t devices) {
 }
 
 const std::string keeps =
-    "device a lives on host host-a (pid 100) and keeps its place, for this one cannot take it: ";
+    "device a is running on host host-a (pid 100) and keeps its place, because this one cannot replace it: ";
 
-const std::string or_is_another = ". If these are two devices, give each a device.id of its own";
+const std::string or_is_another = ". If these are two devices, give each its own device.id";
 
 /// The newcomer ends, a device that was there has noticed nothing.
 void check_kept(Group& g, const std::vector<std::string>& ids, const std::string& why) {
@@ -53,7 +53,7 @@ TEST_CASE("Membership: a second process with a state of another run leaves the f
   g.start(twin(g, 2), "twin");
   g.nodes.at("twin").membership->hold_state({9, 500}, "d", 5000);
   check_kept(g, {"a", "b"},
-             "the saved state 9.500 of a is of another run: the control topic of job mnist knows 1 views. To "
+             "the saved state 9.500 of a is of another run: the control topic of job mnist has 1 views. To "
              "start over, start every device with --new-run");
 }
 
@@ -62,7 +62,7 @@ TEST_CASE(
   Group g;
   form_and_save(g, {"a"});
   g.start(twin(g, 1), "twin");
-  check_kept(g, {"a"}, "the state that the group has saved (1.40) is on no other device");
+  check_kept(g, {"a"}, "the group's saved state (1.40) is on no other device");
 }
 
 TEST_CASE("Membership: a second process with another configuration displaces nobody") {
@@ -93,9 +93,8 @@ TEST_CASE("Membership: a session that waits for others keeps its place as well")
   g.run(1s);
   g.start(twin(g, 2), "twin");  // empty, and b is not there to give it anything
   g.run(2s);
-  CHECK(g.error("twin") == "invalid_config: " + keeps +
-                               "the state that the group has saved (1.40) is on no other device" +
-                               or_is_another);
+  CHECK(g.error("twin") ==
+        "invalid_config: " + keeps + "the group's saved state (1.40) is on no other device" + or_is_another);
   CHECK(g.error("a") == "none");
   g.start("b", 2);
   g.run(300ms);
@@ -130,10 +129,10 @@ TEST_CASE("Membership: the place of a session that is dead is taken, whatever th
   g.run(4s);
   CHECK(g.error("twin") == "none");
   CHECK(g.nodes.at("twin").membership->waiting_for().front().starts_with(
-      "a sign of the earlier session of a (host host-a, pid 100)"));
+      "a record of the earlier session of a (host host-a, pid 100)"));
   g.run(6s);
   CHECK(
-      g.error("twin").starts_with("invalid_config: the state that the group has saved (1.40) is on none of "
+      g.error("twin").starts_with("invalid_config: the group's saved state (1.40) is on none of "
                                   "a: start a device that has it"));
 }
 

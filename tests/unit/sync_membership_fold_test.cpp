@@ -128,7 +128,7 @@ TEST_CASE("Fold: different configurations, a partition claimed twice or too many
   many.ready("y", y);
   many.ready("z", z);
   CHECK(text_of(why_not_closable(many.fold, 2)) ==
-        "3 devices want to be in a group of job.devices = 2: x, y, z");
+        "3 devices try to join a group of job.devices = 2: x, y, z");
   many.close("x", x);
   CHECK(many.fold.view.number == 0);
 }
@@ -285,9 +285,8 @@ TEST_CASE("Fold: no view forms without the state that was committed") {
   s.ready("a", a, 2);
   s.ready("b", b, 2);
   CHECK(text_of(why_not_closable(s.fold, 2)) ==
-        "the state that the group has saved (1.40) is on none of a, b: start a device that has it in its "
-        "folder "
-        "checkpoints, or go back to an older one on every device (rivulet checkpoint restore), or start all "
+        "the group's saved state (1.40) is on none of a, b: start a device that has it in its "
+        "checkpoint folder, restore an older one on every device (rivulet checkpoint restore), or start all "
         "with --new-run to start over");
   const auto ignored = s.fold.ignored.total();
   s.close("a", a, 2);

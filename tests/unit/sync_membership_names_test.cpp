@@ -59,6 +59,6 @@ TEST_CASE("Membership: where nobody has the saved state, what this device could 
   REQUIRE(error);
   CHECK(error->code == ErrorCode::invalid_config);
   CHECK(
-      error->message.starts_with("/data/checkpoints/1.40.ckpt: section 3 is damaged; the state that the "
-                                 "group has saved (1.40) is on none of a"));
+      error->message.starts_with("/data/checkpoints/1.40.ckpt: section 3 is damaged; the group's "
+                                 "saved state (1.40) is on none of a"));
 }

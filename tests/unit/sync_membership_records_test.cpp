@@ -100,14 +100,14 @@ TEST_CASE("Control records: what is not ours is refused and the message says why
   CHECK(why(close) == "control record: not a JSON object");
   CHECK(why("{}") == "control record: no version");
   CHECK(why(R"({"version":2,"job":"mnist","type":"close"})") ==
-        "control record: version 2, this build speaks 1");
+        "control record: version 2, this build supports 1");
   CHECK(why(R"({"version":1,"type":"close"})") == "control record: no job");
-  CHECK(why(R"({"version":1,"job":"other","type":"close"})") == "control record: it is of another job");
+  CHECK(why(R"({"version":1,"job":"other","type":"close"})") == "control record: it belongs to another job");
   CHECK(why(R"({"version":1,"job":"mnist","type":"rollback"})") == "control record: unknown type 'rollback'");
   CHECK(why(R"({"version":1,"job":"mnist","type":7})") == "control record: unknown type ''");
   const std::string head = R"({"version":1,"job":"mnist","type":"close",)";
   const auto field = [](const char* name) {
-    return std::string("control record: field '") + name + "' of close is missing or not valid";
+    return std::string("control record: field '") + name + "' of close is missing or invalid";
   };
   CHECK(why(head + R"("session":3,"view":1})") == field("device"));
   CHECK(why(head + R"("device":"a b","session":3,"view":1})") == field("device"));
@@ -120,7 +120,7 @@ TEST_CASE("Control records: what is not ours is refused and the message says why
   const std::string addr =
       R"({"version":1,"job":"mnist","type":"addr","device":"a","session":3,"token":4,"key":"k","value":)";
   for (const char* value : {R"("abc")", R"("ab!=")", R"("a===")", R"("aGVsbG9=")", R"("=aaa")", "7"}) {
-    CHECK_MESSAGE(why(addr + value + "}") == "control record: field 'value' of addr is missing or not valid",
+    CHECK_MESSAGE(why(addr + value + "}") == "control record: field 'value' of addr is missing or invalid",
                   value);
   }
 }

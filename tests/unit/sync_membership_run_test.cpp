@@ -20,7 +20,7 @@ TEST_CASE("Membership: a newer session of the same device ends the older one and
   g.run(100ms);
   CHECK(g.error("a") ==
         "superseded: a newer session of device a was started on host spare (pid 4242) and takes its "
-        "place. If these are two devices, give each a device.id of its own");
+        "place. If these are two devices, give each its own device.id");
   CHECK(g.error("a-again") == "none");
 }
 
@@ -34,7 +34,7 @@ TEST_CASE("Membership: a state of another run is refused at once, with what to d
   REQUIRE(error);
   CHECK(error->code == ErrorCode::invalid_config);
   CHECK(error->message ==
-        "the saved state 3.500 of a is of another run: the control topic of job mnist knows 0 views. To "
+        "the saved state 3.500 of a is of another run: the control topic of job mnist has 0 views. To "
         "start over, start every device with --new-run");
   CHECK_FALSE(group.nodes.at("b").error);
 }
@@ -56,9 +56,10 @@ TEST_CASE("Membership: who was replaced says so, and a third swap within five mi
   }
   CHECK(
       g.error("a-3") ==
-      "superseded: device a was started in two places: 3 times within 5 minutes a newer session replaced one "
-      "that still lived, at last left (pid 102) by right (pid 103). Both have ended; start one, or give each "
-      "a device.id of its own");
+      "superseded: device a was started in two places: 3 times within 5 minutes, a newer session replaced a "
+      "running one, most recently left (pid 102) by right (pid 103). Both have ended. Start one, or give "
+      "each "
+      "its own device.id");
 }
 
 TEST_CASE("Membership: a device that is killed and started again is never taken for two") {
@@ -117,9 +118,9 @@ TEST_CASE("Membership: a group that has lost the state it saved does not start o
   CHECK(g.error("a") == "none");  // the session of b that was killed is given time to answer
   g.run(5s);
   const std::string expected =
-      "invalid_config: the state that the group has saved (1.40) is on none of a, b: start a device that has "
+      "invalid_config: the group's saved state (1.40) is on none of a, b: start a device that has "
       "it "
-      "in its folder checkpoints, or go back to an older one on every device (rivulet checkpoint restore), "
+      "in its checkpoint folder, restore an older one on every device (rivulet checkpoint restore), "
       "or start all with --new-run to start over";
   CHECK(g.error("a") == expected);
   CHECK(g.error("b") == expected);

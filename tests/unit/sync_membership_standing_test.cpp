@@ -61,8 +61,8 @@ void check_alone(Group& g, const MembershipConfig& stranger, const std::string& 
 }
 
 const std::string kept =
-    ". The group keeps the configuration of its last view while a device has it, so x is not let in: start "
-    "it with that one; or end the job with 'rivulet stop' and start all devices with the new one";
+    ". The group keeps the configuration of its last view while a device has it, so x is rejected: start "
+    "it with that one, or end the job with 'rivulet stop' and start all devices with the new one";
 
 }  // namespace
 
@@ -88,7 +88,7 @@ TEST_CASE("Membership: a stranger that claims a member's partition is rejected a
   stranger.hello.partitions = {"mnist:b", "mnist:x"};
   check_alone(g, stranger,
               "partition mnist:b is claimed by b and by x; every device needs its own (source.partitions). b "
-              "had it in the last view, so x is not let in");
+              "had it in the last view, so x is rejected");
 }
 
 TEST_CASE("Membership: a member that comes back with another configuration is rejected alone, too") {
@@ -169,7 +169,7 @@ TEST_CASE("Membership: the same after a kill of all, once nothing has been heard
   for (const auto& id : abc) g.start(differing(g, id, "train.optimizer.lr", "0.1"));
   g.run(1s);
   CHECK(g.nodes.at("a").membership->waiting_for().front().starts_with(
-      "a sign of the earlier session of a (host host-a, pid 100)"));
+      "a record of the earlier session of a (host host-a, pid 100)"));
   g.run(6s);
   CHECK(g.formed(abc));
 }
@@ -210,7 +210,7 @@ TEST_CASE("Membership: who comes for a place that is taken is rejected, a member
   for (int i = 0; i < 2; ++i) g.step(g.now);
   g.run(4s);
   CHECK(g.formed(abc));
-  CHECK(g.error("x") == "invalid_config: 4 devices want to be in a group of job.devices = 3: a, b, c, x");
+  CHECK(g.error("x") == "invalid_config: 4 devices try to join a group of job.devices = 3: a, b, c, x");
 }
 
 TEST_CASE("Membership: a newcomer without the state that only an absent member has is rejected alone") {
@@ -226,8 +226,7 @@ TEST_CASE("Membership: a newcomer without the state that only an absent member h
   g.run(100ms);
   g.start("x", 3);
   g.run(60s);
-  CHECK(g.error("x").starts_with(
-      "invalid_config: the state that the group has saved (1.40) is on none of a, b, x"));
+  CHECK(g.error("x").starts_with("invalid_config: the group's saved state (1.40) is on none of a, b, x"));
   for (const auto* id : {"a", "b"}) CHECK(g.error(id) == "none");
   g.start("c", 3);
   g.nodes.at("c").membership->hold_state({1, 40}, "d40", 400);

@@ -4,7 +4,7 @@
 namespace rivulet::devices {
 namespace {
 
-constexpr std::int64_t pools = 3;  ///< each halves height and width; a last odd row or column is left out
+constexpr std::int64_t pools = 3;  ///< each halves height and width and drops a last odd row or column
 
 /// Three blocks of conv 3x3, batch norm, pool, ReLU with 32, 64, 128 channels, then 96 -> outputs:
 /// 291 370 parameters and 448 buffers for [3, 32, 32] and ten classes.
@@ -47,13 +47,13 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device)
       [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Cnn>(c); });
 }
 
-/// Planes of the convolutions and of their norms, pooled ones with their indices, and a gradient of each.
+/// Planes of the convolutions and their norms, pooled planes with their indices, and a gradient of each.
 ModelNeeds needs(const ModelConfig& config) {
   if (config.input.size() != 3) return {};
   const auto pixels = static_cast<double>(config.input[1] * config.input[2]);
   const auto outputs = static_cast<double>(config.outputs);
   const double planes = pixels * (32 + 64.0 / 4 + 128.0 / 16);
-  // In double precision a convolution is a product with all its windows written out.
+  // In double precision a convolution is a product over unfolded windows.
   const auto channels = static_cast<double>(config.input[0]);
   const double windows =
       config.scalar == Scalar::f64 ? pixels * (9 * channels + 9 * 32.0 / 4 + 9 * 64.0 / 16) : 0;

@@ -21,7 +21,7 @@ struct LeNet5 final : Network {
         output_(register_module("output", torch::nn::Linear(84, config.outputs))) {}
 
   torch::Tensor forward(torch::Tensor rows) override {
-    // Pooling first: the same numbers as ReLU first, on a quarter of the pixels.
+    // Pooling first: the same values as ReLU first, on a quarter of the pixels.
     rows = torch::relu(torch::max_pool2d(conv1_(rows), 2));
     rows = torch::relu(torch::max_pool2d(conv2_(rows), 2));
     rows = torch::relu(full1_(rows.flatten(1)));
@@ -43,11 +43,11 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device)
       [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<LeNet5>(c); });
 }
 
-/// Planes of the two convolutions, pooled ones with their indices, and a gradient of each.
+/// Planes of the two convolutions, pooled planes with their indices, and a gradient of each.
 ModelNeeds needs(const ModelConfig& config) {
   const auto outputs = static_cast<double>(config.outputs);
   constexpr double planes = 6 * 28 * 28 + 16 * 10 * 10;
-  // In double precision a convolution is a product with all its windows written out.
+  // In double precision a convolution is a product over unfolded windows.
   const double windows = config.scalar == Scalar::f64 ? 25.0 * 28 * 28 + 150.0 * 10 * 10 + 28 * 28 : 0;
   return {61'706 + 85 * (outputs - 10), 5 * (planes + 120 + 84 + outputs) + windows};
 }

@@ -36,12 +36,12 @@ std::vector<KeyFault> check(const Settings& settings, std::string_view model) {
   if (text.size() != 64 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
     faults.push_back({{digest, "model.name"},
                       "'" + digest +
-                          "' must be the 64 hexadecimal digits that `rivulet model inspect` prints of " +
+                          "' must be the 64 hexadecimal digits that `rivulet model inspect` prints for " +
                           file});
   return faults;
 }
 
-/// Another script is another model.
+/// Each script is a different model.
 std::string state_name(const Settings& settings) {
   return std::string(name) + "-" + settings.text(script_sha256_key.name).substr(0, 12);
 }

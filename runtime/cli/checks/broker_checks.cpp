@@ -13,14 +13,14 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr Duration patience = std::chrono::seconds(5);
-constexpr Duration coordinator_patience = std::chrono::seconds(15);  // a Kafka that is new has none yet
-constexpr const char* rights_hint = "kafka-acls.sh --add ...: docs/howto/secure.md has the commands";
+constexpr Duration coordinator_patience = std::chrono::seconds(15);  // a new Kafka has no coordinator yet
+constexpr const char* rights_hint = "kafka-acls.sh --add ...: see docs/howto/secure.md";
 
 constexpr const char* address_hint =
-    "a client connects to the address that a broker advertises, whatever bootstrap.servers says: this "
+    "a client connects to the address that a broker advertises, not to bootstrap.servers: this "
     "machine must reach it (advertised.listeners of that broker, DNS, firewalls)";
 
-/// What to do about a question that was refused, or that nobody answered.
+/// Returns the hint for a request that was rejected or got no answer.
 const char* hint_for(const Error& error) {
   return error.code == ErrorCode::timed_out ? address_hint : rights_hint;
 }
@@ -35,7 +35,7 @@ std::string group_of(const Config& config) {
   return "rivulet." + config.job.name;
 }
 
-/// The partitions that this device claims of a topic; all, if it claims none.
+/// Partitions of a topic claimed by this device; all of them without claims.
 std::vector<stream::TopicPartition> claimed_of(const Config& config, const std::string& topic, int count) {
   std::vector<stream::TopicPartition> partitions;
   for (const auto& [claimed, partition] : config.source.claims)
@@ -44,7 +44,7 @@ std::vector<stream::TopicPartition> claimed_of(const Config& config, const std::
   return partitions;
 }
 
-/// The topic is there, it has the claimed partitions, and the user may read it and commit.
+/// Checks that the topic and its claimed partitions exist and the user may read and commit.
 Check topic_check(const Config& config, const std::string& topic) {
   const auto& properties = config.source.kafka_properties;
   const std::string name = "topic " + topic;
@@ -53,13 +53,13 @@ Check topic_check(const Config& config, const std::string& topic) {
     return {name, CheckLevel::fail, found.error().message, "is the broker up? May this user see the topic?"};
   if (!found.value())
     return {name, CheckLevel::fail, "does not exist on " + brokers_in(config),
-            "is the name right? A topic is made by: kafka-topics.sh --create --topic " + topic +
-                " --partitions N --bootstrap-server " + brokers_in(config) + ", a partition for each device"};
+            "check the name, or create it: kafka-topics.sh --create --topic " + topic +
+                " --partitions N --bootstrap-server " + brokers_in(config) + ", one partition per device"};
   const int count = *found.value();
   for (const auto& [claimed, partition] : config.source.claims) {
     if (claimed == topic && partition >= count) {
       return {name, CheckLevel::fail,
-              fmt::format("has partitions 0 to {}, this device wants {}", count - 1, partition),
+              fmt::format("has partitions 0 to {}, this device claims {}", count - 1, partition),
               "change source.partitions, or add partitions to the topic"};
     }
   }
@@ -69,25 +69,26 @@ Check topic_check(const Config& config, const std::string& topic) {
   return {name, CheckLevel::ok, fmt::format("{} partition{}", count, count == 1 ? "" : "s"), ""};
 }
 
-/// Who starts first makes the control topic, if it may.
+/// The first device creates the control topic if it has the right.
 Check absent_control_check(const Config& config, const std::string& topic) {
   const std::string how = "kafka-topics.sh --create --topic " + topic +
                           " --partitions 1 --config message.timestamp.type=LogAppendTime --config "
                           "retention.ms=-1 --bootstrap-server " +
                           brokers_in(config);
   if (const auto may = stream::try_creating(config.source.kafka_properties, topic, patience); !may)
-    return {"topic " + topic, CheckLevel::fail, "not there yet, and " + may.error().message,
+    return {"topic " + topic, CheckLevel::fail, "does not exist yet, and " + may.error().message,
             may.error().code == ErrorCode::timed_out ? address_hint : how};
   const auto topics = stream::list_topics(config.source.kafka_properties, patience);
   const auto meant =
       topics ? nearest_but_number(config.job.name, stream::jobs_among(topics.value())) : std::string();
   if (!meant.empty())
-    return {"topic " + topic, CheckLevel::warn, "not there yet, but there is that of job '" + meant + "'",
-            "is job.name right? Devices meet if theirs is the same"};
-  return {"topic " + topic, CheckLevel::ok, "not there yet; the first device makes it", ""};
+    return {"topic " + topic, CheckLevel::warn,
+            "does not exist yet, but there is one for job '" + meant + "'",
+            "check job.name: all devices of a job need the same"};
+  return {"topic " + topic, CheckLevel::ok, "does not exist yet; the first device creates it", ""};
 }
 
-/// One partition, which the user may read and write.
+/// Checks for one partition that the user may read and write.
 Check control_topic_check(const Config& config) {
   const auto& properties = config.source.kafka_properties;
   const auto topic = ControlTopic::name_of(config.job.name);
@@ -111,14 +112,14 @@ std::vector<Check> broker_checks(const Config& config) {
   if (config.source.kafka_properties.empty()) return {};
   std::vector<Check> checks;
   if (const auto plain = plain_brokers(config.source.kafka_properties); !plain.empty())
-    checks.push_back({"encryption", CheckLevel::warn, "none on the way to " + plain,
+    checks.push_back({"encryption", CheckLevel::warn, "none on connections to " + plain,
                       "set source.kafka.properties.security.protocol to sasl_ssl or ssl"});
   std::set<std::string> topics;
   for (const auto& [topic, partition] : config.source.claims) topics.insert(topic);
   if (config.source.type == "kafka") topics.insert(config.source.topics.begin(), config.source.topics.end());
   for (const auto& topic : topics) {
     checks.push_back(topic_check(config, topic));
-    if (checks.back().level == CheckLevel::fail) return checks;  // the others would wait for the same broker
+    if (checks.back().level == CheckLevel::fail) return checks;  // others would wait for the same broker
   }
   checks.push_back(control_topic_check(config));
   return checks;

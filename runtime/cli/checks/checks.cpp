@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* level_names[] = {"ok", "warn", "fail"};
 
-/// nullopt if the address can be bound, else why not.
+/// Empty if the address can be bound; otherwise the reason.
 std::string bind_trouble(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -39,7 +39,7 @@ std::string bind_trouble(const std::string& host, int port) {
   const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes,
-               sizeof yes);  // as servers do: TIME_WAIT is not an obstacle
+               sizeof yes);  // as servers do: ignores TIME_WAIT
   const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, 1) == 0;
   const int error = errno;
   ::close(socket);
@@ -47,7 +47,7 @@ std::string bind_trouble(const std::string& host, int port) {
   return bound ? "" : std::generic_category().message(error);
 }
 
-/// Of `dir` and the folders that it is in, those that are not there; the innermost first.
+/// Missing folders among `dir` and its parents, innermost first.
 std::vector<std::filesystem::path> missing_folders(std::filesystem::path dir) {
   std::vector<std::filesystem::path> missing;
   std::error_code error;
@@ -82,7 +82,7 @@ std::string checks_to_json(const std::vector<Check>& checks) {
 
 Check data_dir_check(const Config& config) {
   const std::string& dir = config.device.data_dir;
-  const bool has_job = !config.job.name.empty();  // doctor needs none
+  const bool has_job = !config.job.name.empty();  // doctor does not need one
   if (const auto own = check_owner(dir, data_owner_of(config)); has_job && !own)
     return {"data directory", CheckLevel::fail, own.error().message, "choose another with --data-dir"};
   std::error_code error;
@@ -93,10 +93,10 @@ Check data_dir_check(const Config& config) {
   file << "x" << std::flush;
   const bool writable = !error && file.good();
   std::filesystem::remove(probe, error);
-  for (const auto& folder : made) std::filesystem::remove(folder, error);  // who only looks leaves nothing
-  if (writable) return {"data directory", CheckLevel::ok, dir + " can be written", ""};
-  return {"data directory", CheckLevel::fail, dir + " cannot be written",
-          "make it for this user, or choose another with --data-dir"};
+  for (const auto& folder : made) std::filesystem::remove(folder, error);  // a check leaves nothing behind
+  if (writable) return {"data directory", CheckLevel::ok, dir + " is writable", ""};
+  return {"data directory", CheckLevel::fail, dir + " is not writable",
+          "create it for this user, or choose another with --data-dir"};
 }
 
 Check port_check(const std::string& listen) {
@@ -111,7 +111,7 @@ Check port_check(const std::string& listen) {
 
 Check token_check(const Config& config) {
   if (config.http.token_file.empty())
-    return {"http token", CheckLevel::ok, "none needed on " + config.http.listen, ""};
+    return {"http token", CheckLevel::ok, "not required on " + config.http.listen, ""};
   const auto access = Access::from_file(config.http.token_file);
   if (access) return {"http token", CheckLevel::ok, config.http.token_file, ""};
   return {"http token", CheckLevel::fail, access.error().message, "for example: openssl rand -hex 24 > FILE"};
@@ -121,7 +121,7 @@ Check device_check(const Config& config) {
   const auto device = devices::make_device(config.device.type);
   if (!device)
     return {"device.type", CheckLevel::fail, device.error().message,
-            "device.type = \"cpu\", or docs/howto/size.md for what a GPU needs"};
+            "set device.type = \"cpu\", or see docs/howto/size.md for GPU requirements"};
   return {"device.type", CheckLevel::ok, "computes on " + std::string(device.value()->name()), ""};
 }
 
@@ -143,15 +143,15 @@ std::vector<Check> peer_checks(const Config& config) {
   const auto wires = sync::make_gloo_connect(gloo, clock);
   if (!bound || !wires) {
     const Error& error = bound ? wires.error() : bound.error();
-    // Brokers that do not answer are another check's; a device waits for them.
+    // A device waits for brokers; another check reports them.
     const bool waits = error.code == ErrorCode::unavailable && config.sync.bind == "auto";
     const auto level = waits ? CheckLevel::warn : CheckLevel::fail;
     return {{name, level, error.message, "name an interface or an address with --peer-bind"}};
   }
   if (auto why = unreachable_for_peers(config); !why.empty())
-    return {{name, CheckLevel::warn, std::move(why), "sync.bind = \"auto\", or an interface or an address"}};
+    return {{name, CheckLevel::warn, std::move(why), "set sync.bind = \"auto\", an interface or an address"}};
   const bool here = config.sync.advertise.empty() && is_this_machine(bound.value());
-  return {{name, CheckLevel::ok, bound.value() + (here ? ", for peers on this machine only" : ""), ""}};
+  return {{name, CheckLevel::ok, bound.value() + (here ? ", reachable only from this machine" : ""), ""}};
 }
 
 }  // namespace rivulet::runtime::cli

@@ -11,58 +11,56 @@ namespace rivulet::runtime::cli {
 
 enum class CheckLevel : std::uint8_t { ok, warn, fail };
 
-/// One line of doctor, or of validate --environment.
+/// One line of doctor or of validate --environment.
 struct Check {
   std::string name;
   CheckLevel level = CheckLevel::ok;
   std::string value;
-  std::string hint;  ///< what to do about it; empty for ok
+  std::string hint;  ///< what to do; empty for ok
 };
 
-/// "ok    memory     3.1 GB free" and the hint below.
+/// "ok    memory     3.1 GB free", with the hint below.
 std::string render_check(const Check& check, bool colour);
 /// One JSON array of objects.
 std::string checks_to_json(const std::vector<Check>& checks);
 
-// What this process is made of.
+// Versions in this process.
 std::vector<Check> version_checks();
-/// Copies of Gloo in this process: exactly one with LibTorch.
+/// Counts copies of Gloo in this process: must be one with LibTorch.
 Check gloo_check();
-// What this machine is.
+// Properties of this machine.
 std::vector<Check> machine_checks();
-/// device.data_dir exists or can be made, can be written to, and belongs to nobody else.
+/// Checks that device.data_dir exists or can be created, is writable, and belongs to no other device.
 Check data_dir_check(const Config& config);
-/// The address can be listened on now. "off" is fine.
+/// Checks that the address is free to listen on. "off" is fine.
 Check port_check(const std::string& listen);
-/// http.token_file, if there is one, holds a token.
+/// Checks that http.token_file, if set, contains a token.
 Check token_check(const Config& config);
-/// Whether what device.type asks for is there.
+/// Checks that the device of device.type is available.
 Check device_check(const Config& config);
-/// Whether the processor computes in the format that model.autocast asks for: without instructions for it a
-/// step takes several times as long (docs/RESULTS.md). Nothing for "off", or where no processor computes: on
-/// a GPU, or where the device cannot be made, which device_check() reports. Makes the device.
-/// `processor`: its flags, as /proc/cpuinfo has them.
+/// Checks that the processor has instructions for the format in model.autocast: without them a step takes
+/// several times as long (docs/RESULTS.md). Empty for "off", on a GPU, and if the device cannot be made,
+/// which device_check() reports. Makes the device. `processor`: its flags as in /proc/cpuinfo.
 std::vector<Check> autocast_checks(const Config& config, const std::string& processor);
-/// Of this machine; empty if it does not report them.
+/// CPU flags of this machine; empty if unknown.
 std::string processor_flags();
-/// device.memory and the sum of what this configuration needs. Makes the model, if it may fit.
+/// Checks device.memory against the configuration's need. Makes the model if it may fit.
 Check memory_check(const Config& config);
-/// The broker answers, topics and the claimed partitions exist, and the user has the rights that a device
-/// needs: to read and commit, to read and write the control topic or, where it is not there, to create it.
-/// Nothing is changed. Waits for the broker, a few seconds for each question at most.
+/// Checks that the broker answers, topics and claimed partitions exist, and the user has a device's rights:
+/// read and commit; read, write and, if missing, create the control topic. Changes nothing. Waits a few
+/// seconds per request at most.
 std::vector<Check> broker_checks(const Config& config);
-/// What the decoder makes of the newest rows of the claimed partitions: the share of the largest class, and
-/// whether rows are dropped; and whether all partitions of a topic hold about the same labels, where a group
-/// of several devices learns classes. Nothing if they come from no broker. For brokers that answer; reads for
-/// some seconds.
+/// Decodes the newest rows of the claimed partitions. Reports the majority share and dropped rows. For a
+/// group that learns classes, also checks that a topic's partitions have similar labels. Empty without a
+/// broker as source. Call only if the brokers answer; reads for some seconds.
 std::vector<Check> row_checks(const Config& config);
-/// Whether every partition of the job's topics is claimed by a device: by this one, or by another member of
-/// the group's last view, as the control topic has it. Nothing where the source is not a topic.
+/// Checks that every partition of the job's topics is claimed, by this device or by another member of the
+/// last view in the control topic. Empty unless the source is a topic.
 std::vector<Check> claim_checks(const Config& config);
-/// The same of what is known. `others`: "mnist:1" that other members claim; nothing: there was no view yet.
+/// The pure part. `others`: claims of other members, such as "mnist:1"; nullopt: no view yet.
 Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
                    const std::optional<std::vector<std::string>>& others);
-/// Can peers be met at sync.bind? Nothing for a group of one.
+/// Checks that peers can reach sync.bind. Empty for a group of one.
 std::vector<Check> peer_checks(const Config& config);
 
 }  // namespace rivulet::runtime::cli

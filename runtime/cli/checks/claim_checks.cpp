@@ -23,7 +23,7 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() > most ? out + fmt::format(" and {} more", names.size() - most) : out;
 }
 
-/// What the other members of the group claim, by its last view; nothing: it has none yet.
+/// Claims of the other members in the last view; nullopt: no view yet.
 std::optional<std::vector<std::string>> claims_of_others(const Config& config) {
   auto topic = ControlTopic::open(config, false, [] { pause_ms(reading_step_ms); });
   if (!topic || !topic.value().read_all(claim_patience)) return std::nullopt;
@@ -47,18 +47,18 @@ Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
   if (unclaimed.empty()) return {"partitions", CheckLevel::ok, "each is claimed by a device", ""};
   if (config.job.devices > 1 && !others)
     return {"partitions", CheckLevel::ok,
-            fmt::format("{} {} for the other devices to claim", listed(unclaimed),
+            fmt::format("{} {} left for other devices to claim", listed(unclaimed),
                         unclaimed.size() == 1 ? "is" : "are"),
             ""};
   return {"partitions", CheckLevel::warn, "no device claims " + listed(unclaimed),
-          "nobody reads their rows: give them to a device, source.partitions"};
+          "their rows are not read: assign them to a device by source.partitions"};
 }
 
 std::vector<Check> claim_checks(const Config& config) {
   if (config.source.type != "kafka") return {};
   const auto facts =
       stream::make_topic_lookup(config.source.kafka_properties, config.source.topics)->ask(claim_patience);
-  if (!facts) return {};  // broker_checks() has said why
+  if (!facts) return {};  // broker_checks() reported why
   std::vector<TopicStatus> topics;
   for (std::size_t i = 0; i < facts.value().size(); ++i)
     topics.push_back(

@@ -14,9 +14,9 @@ struct Search {
   std::vector<std::string> found;
 };
 
-// NOLINTBEGIN(performance-no-int-to-ptr): the loader speaks of memory in integers.
+// NOLINTBEGIN(performance-no-int-to-ptr): the loader's addresses are integers.
 
-/// What of an object's dynamic section is needed to walk its symbols.
+/// Parts of an object's dynamic section needed to walk its symbols.
 struct Symbols {
   const ElfW(Sym) * table = nullptr;
   const char* names = nullptr;
@@ -50,7 +50,7 @@ Symbols symbols_of(const dl_phdr_info& info) {
 
 // NOLINTEND(performance-no-int-to-ptr)
 
-/// The number of symbols is written nowhere; the hash tables imply it.
+/// The number of symbols is not stored; the hash tables imply it.
 std::size_t count_of(const Symbols& symbols) {
   if (symbols.sysv_hash != nullptr) return symbols.sysv_hash[1];
   if (symbols.gnu_hash == nullptr) return 0;
@@ -73,7 +73,7 @@ int look(dl_phdr_info* info, std::size_t, void* data) {
   const auto count = count_of(symbols);
   for (std::size_t i = 0; i < count; ++i) {
     const auto& symbol = symbols.table[i];
-    // Weak ones are templates and inline functions, which users of a header have too.
+    // Weak symbols are templates and inline functions, which users of a header define too.
     const bool strong = (symbol.st_info >> 4) == STB_GLOBAL && (symbol.st_info & 0xF) == STT_FUNC;
     if (strong && symbol.st_shndx != SHN_UNDEF &&
         std::strncmp(symbols.names + symbol.st_name, search.prefix.data(), search.prefix.size()) == 0) {

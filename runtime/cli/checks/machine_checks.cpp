@@ -19,7 +19,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-/// The rest of the first line of /proc/<file> that starts with `key`, behind the colon.
+/// Returns the text after the colon in the first line of /proc/<file> that starts with `key`.
 std::string proc_field(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -54,10 +54,10 @@ Check threads_check() {
   const auto value = fmt::format("{} core{} for this process", cores, cores == 1 ? "" : "s");
   if (cores >= 2) return {"cores", CheckLevel::ok, value, ""};
   return {"cores", CheckLevel::warn, value,
-          "reading and training share it; expect about half the rows per second"};
+          "reading and training share one core; expect about half the rows per second"};
 }
 
-/// The memory limit of this process's control group in bytes; 0 = none known.
+/// The memory limit of this process's control group in bytes; 0 = none found.
 double group_limit() {
   for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::ifstream file(path);
@@ -77,7 +77,7 @@ Check memory_check() {
   if (limit > 0) value += fmt::format(", limited to {} by the control group", human_bytes(limit));
   const double usable = limit > 0 ? std::min(available, limit) : available;
   if (usable >= 512e6) return {"memory", CheckLevel::ok, value, ""};
-  return {"memory", CheckLevel::warn, value, "a device with LibTorch wants about 300 MB"};
+  return {"memory", CheckLevel::warn, value, "a device with LibTorch needs about 300 MB"};
 }
 
 Check files_check() {
@@ -86,7 +86,7 @@ Check files_check() {
   const auto value = fmt::format("{} open files allowed", limit.rlim_cur);
   if (limit.rlim_cur >= 1024) return {"open files", CheckLevel::ok, value, ""};
   return {"open files", CheckLevel::warn, value,
-          "raise it with ulimit -n 1024; every peer and broker takes some"};
+          "raise it with ulimit -n 1024; each peer and broker uses some"};
 }
 
 }  // namespace
@@ -103,9 +103,10 @@ std::vector<Check> autocast_checks(const Config& config, const std::string& proc
   std::istringstream words(processor);
   for (std::string word; words >> word;)
     if (word == "avx512_bf16" || word == "amx_bf16" || word == "bf16")
-      return {{"model.autocast", CheckLevel::ok, "bfloat16, for which this processor has " + word, ""}};
-  return {{"model.autocast", CheckLevel::warn, "this processor has no instructions for bfloat16",
-           "a step takes several times as long with it; model.autocast = \"off\" if all devices are so"}};
+      return {{"model.autocast", CheckLevel::ok, "bfloat16, supported by this processor's " + word, ""}};
+  return {
+      {"model.autocast", CheckLevel::warn, "this processor has no instructions for bfloat16",
+       "a step takes several times as long; set model.autocast = \"off\" if this applies to all devices"}};
 }
 
 std::vector<Check> version_checks() {
@@ -120,8 +121,8 @@ std::vector<Check> version_checks() {
 }
 
 Check gloo_check() {
-  // Its devices' end: only a whole copy has it. Of the rest LibTorch keeps a part for GPUs elsewhere, and
-  // some functions are this program's own (docs/adr/0023, docs/adr/0045).
+  // shutdown() of Gloo's TCP device exists only in a complete copy. LibTorch has some GPU parts
+  // elsewhere, and this program defines some functions itself (docs/adr/0023, docs/adr/0045).
   const auto copies = loaded_objects_defining("_ZN4gloo9transport3tcp6Device8shutdown");
   if (copies.size() == 1) return {"Gloo copies", CheckLevel::ok, "1: " + copies.front(), ""};
   if (copies.empty()) {

@@ -18,14 +18,13 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr std::uint64_t rows_looked_at = 200;
-// So large a class is learnt first, and for long alone.
+// Such a dominant class is learned first, and for long exclusively.
 constexpr double large_share = 0.9;
-// Of a partition, before its labels say something; how far apart they may be before that is said; and of how
-// many partitions rows are read.
+// Minimum labelled rows of a partition for comparison; skew above which to warn; maximum partitions to read.
 constexpr std::uint64_t rows_to_compare = 30;
 constexpr double far_apart = 0.4;
 constexpr int partitions_compared = 64;
-// What a slow link has brought until then is enough to judge by.
+// On a slow link the rows read by then must suffice.
 constexpr Duration reads_longest = std::chrono::seconds(20);
 
 Check judged(const std::string& name, const std::string& topic, const RowSurvey& survey,
@@ -34,13 +33,13 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
   const auto all = survey.rows() + survey.dropped();
   if (all == 0 && survey.filtered() > 0)
     return {name, CheckLevel::warn,
-            fmt::format("all {} are of another kind than 'decode.{}.where' chooses: {}", survey.filtered(),
+            fmt::format("all {} are excluded by 'decode.{}.where': {}", survey.filtered(),
                         config.decode.format, config.decode.where),
             peek};
-  if (all == 0) return {name, CheckLevel::ok, "none is there yet", ""};
+  if (all == 0) return {name, CheckLevel::ok, "none yet", ""};
   if (survey.dropped() > 0)
     return {name, survey.rows() == 0 ? CheckLevel::fail : CheckLevel::warn,
-            fmt::format("{} of {} rows are dropped, most of them: {}", survey.dropped(), all,
+            fmt::format("{} of {} rows are dropped, most frequent reason: {}", survey.dropped(), all,
                         survey.worst_drop()),
             peek};
   if (!is_classification(config))
@@ -49,7 +48,7 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
   const bool large =
       static_cast<double>(most.rows) >= large_share * static_cast<double>(survey.labels().rows());
   return {name, large ? CheckLevel::warn : CheckLevel::ok, survey.labels().largest(),
-          large ? "an accuracy below that share is worth nothing; " + peek : ""};
+          large ? "an accuracy below that share is useless; " + peek : ""};
 }
 
 /// The newest records of these partitions.
@@ -77,16 +76,16 @@ std::vector<Check> topic_rows_checks(const Config& config, const std::string& to
     survey_record(*decoder.value(), record, survey);
     return survey.rows() + survey.dropped() < rows_looked_at;
   });
-  if (!read) return {{name, CheckLevel::warn, read.error().message, "rows could not be looked at"}};
+  if (!read) return {{name, CheckLevel::warn, read.error().message, "rows could not be read"}};
   std::vector<Check> checks{judged(name, topic, survey, config)};
   survey.take_narrowing(*decoder.value());
   for (const auto& lost : survey.narrowing())
     checks.push_back({"numbers of " + topic, CheckLevel::warn, printable(lost),
-                      "decode." + config.decode.format + ".shift, one number for each feature"});
+                      "decode." + config.decode.format + ".shift, one value per feature"});
   return checks;
 }
 
-/// Rows of each label, partition by partition, as skew_of() takes them.
+/// Rows per label and partition, in the layout of skew_of().
 std::vector<double> label_counts(const std::vector<RowSurvey>& of_partition) {
   using sync::policy::label_bins;
   std::map<std::string, std::size_t> places;
@@ -103,16 +102,16 @@ Check judged_labels(const std::string& topic, const std::vector<RowSurvey>& of_p
   const std::string name = "labels of " + topic;
   const auto known = std::ranges::count_if(
       of_partition, [](const RowSurvey& survey) { return survey.labels().rows() >= rows_to_compare; });
-  if (known < 2) return {name, CheckLevel::ok, "too few are there to compare partitions", ""};
+  if (known < 2) return {name, CheckLevel::ok, "too few to compare partitions", ""};
   const double skew = sync::policy::skew_of(label_counts(of_partition));
-  const auto apart = fmt::format("partitions are {:.2f} apart (0 alike, 1 nothing in common)", skew);
+  const auto apart = fmt::format("skew between partitions {:.2f} (0 alike, 1 nothing in common)", skew);
   if (skew < far_apart) return {name, CheckLevel::ok, apart, ""};
   return {name, CheckLevel::warn, apart,
-          "which partition a row comes to goes by what it is, by its key perhaps: devices see other labels, "
-          "and pay for it in bytes (docs/howto/agree.md, Streams that differ)"};
+          "rows are partitioned by content, perhaps by key: devices see different labels, "
+          "which costs bytes (docs/howto/agree.md, Streams that differ)"};
 }
 
-/// Does each partition hold about the same labels? Of all partitions, on whichever device.
+/// Compares labels between all partitions of a topic, on all devices.
 Check label_check(const Config& config, const std::string& topic, int partitions) {
   const auto decoder = build_decoder(config, builtin_catalog());
   if (!decoder)
@@ -128,8 +127,7 @@ Check label_check(const Config& config, const std::string& topic, int partitions
     if (partition < of_partition.size()) survey_record(*decoder.value(), record, of_partition[partition]);
     return true;
   });
-  if (!read)
-    return {"labels of " + topic, CheckLevel::warn, read.error().message, "rows could not be looked at"};
+  if (!read) return {"labels of " + topic, CheckLevel::warn, read.error().message, "rows could not be read"};
   return judged_labels(topic, of_partition);
 }
 

@@ -17,12 +17,12 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr const char* broker_footer = R"(Examples:
-  rivulet broker --job mnist --topic mnist:4        until Ctrl-C; then, elsewhere:
+  rivulet broker --job mnist --topic mnist:4        until Ctrl-C; then, in another terminal:
   rivulet feed examples/mnist/data --brokers 127.0.0.1:PORT --topic mnist --rates 400,200 --job mnist --pace
   rivulet run --config device.toml --brokers 127.0.0.1:PORT
 
-The first line on stdout is bootstrap.servers=127.0.0.1:PORT. The job's control topic is made too.
-This broker is for trying things out: in memory, loopback only, no security, about 5 MB kept per partition.)";
+The first line on stdout is bootstrap.servers=127.0.0.1:PORT. The broker also creates the job's control topic.
+For experiments only: in memory, loopback only, no security, keeps about 5 MB per partition.)";
 
 Result<stream::EmbeddedBroker::Topic> parse_topic(const std::string& text) {
   const auto colon = text.rfind(':');
@@ -36,7 +36,7 @@ Result<stream::EmbeddedBroker::Topic> parse_topic(const std::string& text) {
   return stream::EmbeddedBroker::Topic{text.substr(0, colon), std::stoi(digits)};
 }
 
-/// What Kafka allows, so that what works here works there.
+/// Checks Kafka's rules for topic names, so that a setup also works on a real broker.
 Status check_topics(const std::vector<stream::EmbeddedBroker::Topic>& topics) {
   constexpr auto allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   std::set<std::string> seen;
@@ -47,12 +47,12 @@ Status check_topics(const std::vector<stream::EmbeddedBroker::Topic>& topics) {
       return Error{ErrorCode::usage,
                    fmt::format("'{}' is not a topic name: up to 249 letters, digits, '.', '_' or '-'", name)};
     if (!seen.insert(name).second)
-      return Error{ErrorCode::usage, fmt::format("topic '{}' is named twice", name)};
+      return Error{ErrorCode::usage, fmt::format("topic '{}' is given twice", name)};
   }
   return ok();
 }
 
-/// True once the process at the other end of stdin is gone.
+/// True once stdin is closed.
 bool input_ended() {
   pollfd in{STDIN_FILENO, POLLIN, 0};
   char ignored[256];
@@ -62,11 +62,11 @@ bool input_ended() {
 class BrokerCommand final : public Command {
  public:
   explicit BrokerCommand(CLI::App& root)
-      : app_(root.add_subcommand("broker", "a small Kafka broker in memory, for trying things out")) {
-    app_->add_option("--job", job_, "makes the control topic rivulet.<job>.control")
+      : app_(root.add_subcommand("broker", "a small in-memory Kafka broker for experiments")) {
+    app_->add_option("--job", job_, "job whose control topic rivulet.<job>.control to create")
         ->required()
         ->type_name("NAME");
-    app_->add_option("--topic", topics_, "a topic to make; may be repeated")
+    app_->add_option("--topic", topics_, "topic to create; may be repeated")
         ->required()
         ->type_name("NAME:PARTITIONS")
         ->expected(1)
@@ -103,7 +103,7 @@ class BrokerCommand final : public Command {
                                   topic.partitions == 1 ? "" : "s");
     }
     terminal.out
-        << "limits: in memory, about 5 MB per partition (older records are silently gone), loopback only, "
+        << "limits: in memory, about 5 MB per partition (older records are dropped silently), loopback only, "
            "PLAINTEXT, no Admin API\nruns until Ctrl-C\n"
         << std::flush;
   }

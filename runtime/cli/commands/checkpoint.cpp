@@ -18,16 +18,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* checkpoint_footer = R"(Examples:
-  rivulet checkpoint ls --config device.toml              the files of this device, newest first: when, how good
-  rivulet checkpoint verify --config device.toml          every byte of each; exit code 1 if one cannot be used
-  rivulet checkpoint show --config device.toml FILE       how far the group had come, in every partition
-  rivulet checkpoint prune --config device.toml --keep 1  deletes the older ones; the device must not run
-  rivulet checkpoint restore --config device.toml FILE    goes back to an older one; the device must not run
+  rivulet checkpoint ls --config device.toml              files of this device, newest first, with time and score
+  rivulet checkpoint verify --config device.toml          reads every byte; exit code 1 if a file is unusable
+  rivulet checkpoint show --config device.toml FILE       progress of the group in every partition
+  rivulet checkpoint prune --config device.toml --keep 1  deletes older ones; the device must be stopped
+  rivulet checkpoint restore --config device.toml FILE    rolls back to an older one; the device must be stopped
   rivulet checkpoint export --config device.toml DATA_DIR model.safetensors
-                                                          the newest model for Python, by LibTorch's names
+                                                          the newest model for Python, with LibTorch's names
 
-Any device's checkpoint holds the state of the whole group. A group goes on from the best state that one of its devices
-has: to go back, stop all, restore on every device, then start them. Newer files are kept in checkpoints/newer-N.)";
+Each checkpoint contains the state of the whole group. A group resumes from the best state of any of its devices. To roll
+back, stop all devices, restore on each, then start them. Newer files are kept in checkpoints/newer-N.)";
 
 class CheckpointCommand final : public Command {
  public:
@@ -35,10 +35,12 @@ class CheckpointCommand final : public Command {
       : app_(root.add_subcommand("checkpoint", "saved states: ls, show, verify, prune, restore, export")),
         ls_(app_->add_subcommand("ls", "the checkpoints of this device, newest first")),
         show_(app_->add_subcommand("show", "one state: stamp, digest, partitions")),
-        verify_(app_->add_subcommand("verify", "read every byte; all of this device's without FILE")),
-        prune_(app_->add_subcommand("prune", "delete all but the newest usable ones; not while it runs")),
+        verify_(app_->add_subcommand("verify",
+                                     "read every byte; without FILE, of all checkpoints of this device")),
+        prune_(app_->add_subcommand("prune",
+                                    "delete all except the newest usable ones; only for a stopped device")),
         restore_(app_->add_subcommand(
-            "restore", "go back to an older one; what came after it is trained again; not while it runs")),
+            "restore", "roll back to an older one and retrain later rows; only for a stopped device")),
         export_(app_->add_subcommand("export", "the model as a safetensors file")) {
     app_->require_subcommand(1);
     app_->footer(checkpoint_footer);
@@ -47,18 +49,18 @@ class CheckpointCommand final : public Command {
       flags->add_to(*sub);
       sub->footer(checkpoint_footer);
     }
-    prune_->add_option("--keep", keep_, "how many stay (default: checkpoint.keep)")
+    prune_->add_option("--keep", keep_, "number to keep (default: checkpoint.keep)")
         ->type_name("N")
         ->check(CLI::Range(1, 1000));
-    export_->add_option("from", from_, "a checkpoint, or a folder of them: the newest usable one")
+    export_->add_option("from", from_, "a checkpoint, or a folder whose newest usable one is taken")
         ->type_name("FILE|DIR")
         ->required();
-    export_->add_option("out", out_, "the file to write, .safetensors")->type_name("OUT")->required();
-    export_->add_option("--optimizer", optimizer_out_, "another file: what the optimizer remembers of it")
+    export_->add_option("out", out_, "output file, .safetensors")->type_name("OUT")->required();
+    export_->add_option("--optimizer", optimizer_out_, "second output file, for the optimizer's arrays")
         ->type_name("FILE");
     show_->add_option("file", files_, "the checkpoint")->type_name("FILE")->required()->expected(1);
     verify_->add_option("file", files_, "checkpoints")->type_name("FILE");
-    restore_->add_option("file", from_, "the checkpoint, one of this device's own (ls)")
+    restore_->add_option("file", from_, "one of this device's checkpoints (see ls)")
         ->type_name("FILE")
         ->required();
   }
@@ -212,7 +214,7 @@ class CheckpointCommand final : public Command {
       for (const auto& entry : files.removed) terminal.out << fmt::format("removed  {}\n", entry.path);
       for (const auto& entry : files.kept) terminal.out << fmt::format("kept     {}\n", entry.path);
     }
-    for (const auto& complaint : complaints) terminal.err << "error: left as it is: " << complaint << '\n';
+    for (const auto& complaint : complaints) terminal.err << "error: not deleted: " << complaint << '\n';
     return complaints.empty() ? ExitCode::ok : ExitCode::failure;
   }
 
@@ -244,16 +246,16 @@ class CheckpointCommand final : public Command {
                              Terminal& terminal) {
     terminal.out << fmt::format("resuming from {}: step {} (view {}), {} rows\n", r.file, r.to.stamp.step,
                                 r.to.stamp.lineage, r.to.rows);
-    for (const auto& path : r.gone.aside) terminal.out << fmt::format("kept aside  {}\n", path);
+    for (const auto& path : r.gone.aside) terminal.out << fmt::format("moved to    {}\n", path);
     terminal.out << fmt::format(
-        "trained again: {} rounds, {}\n", rounds,
-        rows.is_null() ? "rows not known (the newer files are damaged)" : rows.dump() + " rows");
+        "to be trained again: {} rounds, {}\n", rounds,
+        rows.is_null() ? "unknown number of rows (the newer files are damaged)" : rows.dump() + " rows");
     for (const auto& [partition, range] : offsets.items())
       terminal.out << fmt::format("  {}  offsets {} to {}\n", partition, range[0].dump(), range[1].dump());
-    terminal.out << "In a group: restore on every device before one is started; the best state wins.\n";
+    terminal.out << "In a group: restore on every device before starting any; the best state wins.\n";
   }
 
-  /// A shift is added before anything is measured.
+  /// Describes the exported model's input. A shift is added before normalization.
   static std::string input_of(Normalization normalization, const Config& config) {
     const bool shifted = std::ranges::any_of(config.decode.shift, [](double by) { return by != 0; });
     const std::string shift = fmt::format("decode.{}.shift", config.decode.format);
@@ -261,14 +263,14 @@ class CheckpointCommand final : public Command {
       case Normalization::none: break;
       case Normalization::folded:
         return fmt::format(
-            "It takes features as they are in the records{}: their normalization is folded into the "
+            "It takes the features of the records{}: normalization is folded into the "
             "first layer.\n",
             shifted ? ", plus " + shift : "");
       case Normalization::apart:
         return fmt::format(
-            "It takes (x - mean) * factor of each feature{}: both are in the file's metadata, as "
+            "It takes (x - mean) * factor of each feature{}; both are in the file's metadata as "
             "normalization.mean and normalization.factor.\n",
-            shifted ? ", where x is that of the records plus " + shift : "");
+            shifted ? ", where x is the value in the records plus " + shift : "");
     }
     return "";
   }
@@ -307,7 +309,7 @@ class CheckpointCommand final : public Command {
   std::string from_;
   std::string out_;
   std::string optimizer_out_;
-  std::size_t keep_ = 0;  ///< 0: the configuration's
+  std::size_t keep_ = 0;  ///< 0: from the configuration
   bool json_ = false;
 };
 

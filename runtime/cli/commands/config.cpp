@@ -14,42 +14,42 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr const char* config_footer = R"(Examples:
-  rivulet config init > device.toml                 an annotated file: the keys that a first job needs
-  rivulet config show --config device.toml --origin values in force, and where each comes from
-  rivulet config keys | grep batch                  every key there is)";
+  rivulet config init > device.toml                 an annotated file with the keys for a first job
+  rivulet config show --config device.toml --origin effective values and their origin
+  rivulet config keys | grep batch                  all keys)";
 constexpr const char* keys_footer = R"(Examples:
   rivulet config keys
-  rivulet config keys --json | jq '.[] | select(.group) | .key'     what must be equal on all devices)";
+  rivulet config keys --json | jq '.[] | select(.group) | .key'     keys that must be equal on all devices)";
 constexpr const char* init_footer = R"(Examples:
   rivulet config init > device.toml
   rivulet config init --output device.toml          refuses to overwrite a file
   rivulet config init --from-topic sensors --brokers localhost:9092 > device.toml
   rivulet config init --from-topic sensors --brokers localhost:9092 --target state --set model.mlp.hidden=[32]
 
---from-topic reads the newest records, guesses format, features, what to predict, classes and scale, and says on
-stderr what it guessed from what and what it could not. What --set says is written instead of the guess. Joins no
+--from-topic reads the newest records and guesses format, features, target, classes and scale. It reports on stderr
+what it guessed and what it could not guess. Values from --set replace guesses. Joins no
 group, commits nothing.)";
 constexpr const char* show_footer = R"(Examples:
   rivulet config show --config device.toml
   rivulet config show --config device.toml --origin --set batch.tick=200ms
   RIVULET_SET_TRAIN__CLIP_GRAD_NORM=1.0 rivulet config show --origin --set job.name=mnist
-The later wins: defaults, the file, RIVULET_* variables, --set, flags. Secrets are never shown.)";
+Later sources win: defaults, file, RIVULET_* variables, --set, flags. Secrets are never shown.)";
 
 class ConfigCommand final : public Command {
  public:
   explicit ConfigCommand(CLI::App& root)
-      : app_(root.add_subcommand("config", "write a configuration, or show what counts")),
-        init_(app_->add_subcommand(
-            "init", "an annotated configuration to start from: keys, defaults, what they mean")),
-        show_(app_->add_subcommand("show", "every key with the value that counts")),
-        keys_(app_->add_subcommand("keys", "every key there is: type, default, what it means")) {
+      : app_(root.add_subcommand("config", "write a configuration, or show effective values")),
+        init_(app_->add_subcommand("init", "write an annotated configuration: keys, defaults, meaning")),
+        show_(app_->add_subcommand("show", "show every key with its effective value")),
+        keys_(app_->add_subcommand("keys", "list all keys: type, default, meaning")) {
     app_->require_subcommand(1);
     app_->footer(config_footer);
-    init_->add_option("-o,--output", output_, "write to this new file instead of stdout")->type_name("FILE");
-    init_->add_option("--from-topic", topic_, "write one for the records of this topic")->type_name("TOPIC");
+    init_->add_option("-o,--output", output_, "new file to write instead of stdout")->type_name("FILE");
+    init_->add_option("--from-topic", topic_, "derive the configuration from this topic's records")
+        ->type_name("TOPIC");
     init_->add_option("--target", target_, "with --from-topic: the field or column to predict")
         ->type_name("NAME");
-    init_->add_option("--rows", rows_, "with --from-topic: how many of the newest records to read")
+    init_->add_option("--rows", rows_, "with --from-topic: number of newest records to read")
         ->type_name("N")
         ->capture_default_str()
         ->check(CLI::Range(1, 100'000));
@@ -71,7 +71,7 @@ class ConfigCommand final : public Command {
  private:
   ExitCode init(Terminal& terminal) {
     if (!output_.empty() && std::filesystem::exists(output_)) {
-      terminal.err << "error: " << output_ << " exists already; nothing was written\n";
+      terminal.err << "error: " << output_ << " already exists; nothing was written\n";
       return ExitCode::failure;
     }
     if (topic_.empty()) return write(terminal, config_template());
@@ -117,7 +117,7 @@ class ConfigCommand final : public Command {
     return loaded.usable() ? ExitCode::ok : ExitCode::configuration;
   }
 
-  /// Those that work in this version.
+  /// Prints the keys that this version supports.
   ExitCode keys(Terminal& terminal) const {
     auto all = nlohmann::ordered_json::array();
     for (const KeySpec& spec : key_table()) {

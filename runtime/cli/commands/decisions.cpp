@@ -22,15 +22,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* decisions_footer = R"(Examples:
-  rivulet decisions replay data/decisions.jsonl             is every plan what its recorded facts come to?
-  rivulet decisions explain data/decisions.jsonl            why the last rounds did what they did
+  rivulet decisions replay data/decisions.jsonl             recompute every plan from its recorded facts
+  rivulet decisions explain data/decisions.jsonl            explain the last rounds
   rivulet decisions explain data/decisions.jsonl --view 3 --round 120 --json
-  rivulet decisions gains data/decisions.jsonl --open 0.5   thresholds for a gate that is open half of the time
+  rivulet decisions gains data/decisions.jsonl --open 0.5   thresholds for a gate that is open in half of the rounds
 
-A device writes every round into decisions.jsonl of its data directory: what each device of the group measured, and
-the plan that all made of it. A full file gets a number, decisions.jsonl.1, .2, ...; all that are there are read,
-oldest first. How much is written, and how much is kept: log.decisions and log.decisions_max.
-`replay` ends with 0 only if every plan came out again, to a bit.)";
+A device writes every round to decisions.jsonl in its data directory: the facts of all devices and the plan
+computed from them. Full files are renamed to decisions.jsonl.1, .2, ...; all existing files are read,
+oldest first. log.decisions and log.decisions_max set how much is written and kept.
+`replay` exits with 0 only if every plan is reproduced bit for bit.)";
 
 std::string whole_number(const std::string& text) {
   std::uint64_t value = 0;
@@ -39,8 +39,8 @@ std::string whole_number(const std::string& text) {
   return error == std::errc{} && read == end ? "" : "'" + text + "' is not a whole number";
 }
 
-/// Up to the newest `last` stories, or the newest of one round: one pass, and no more rounds in memory than
-/// are shown.
+/// Explains up to the newest `last` rounds, or the newest matching one, in one pass. Holds no more rounds in
+/// memory than it shows.
 class StoryTeller {
  public:
   StoryTeller(std::size_t last, std::optional<std::uint64_t> view, std::optional<std::uint64_t> round)
@@ -92,12 +92,12 @@ void print_story(const RoundExplanation& s, std::ostream& out) {
 class DecisionsCommand final : public Command {
  public:
   explicit DecisionsCommand(CLI::App& root)
-      : app_(root.add_subcommand(
-            "decisions", "explain rounds, and check them against their facts: replay, explain, gains")),
-        replay_(app_->add_subcommand("replay", "compute every plan again from its recorded facts, to a bit")),
-        explain_(app_->add_subcommand("explain", "explain a round in words")),
+      : app_(root.add_subcommand("decisions",
+                                 "explain rounds and verify their plans: replay, explain, gains")),
+        replay_(app_->add_subcommand("replay", "recompute every plan from its recorded facts, bit for bit")),
+        explain_(app_->add_subcommand("explain", "explain rounds in words")),
         gains_(app_->add_subcommand("gains",
-                                    "thresholds for gates of compression, from the gains of these rounds")) {
+                                    "thresholds for compression gates, from the gains of recorded rounds")) {
     app_->require_subcommand(1);
     app_->footer(decisions_footer);
     for (CLI::App* sub : {replay_, explain_, gains_}) {
@@ -105,14 +105,14 @@ class DecisionsCommand final : public Command {
       sub->add_option("LOG", log_, "decisions.jsonl of a device")->required()->type_name("FILE");
       sub->add_flag("--json", json_, sub == explain_ ? "one JSON object per round" : "one JSON object");
     }
-    gains_->add_option("--open", open_, "share of the rounds in which the gate is to be open")
+    gains_->add_option("--open", open_, "target share of rounds with an open gate")
         ->type_name("SHARE")
         ->check(CLI::Range(0.001, 1.0))
         ->capture_default_str();
-    auto* round = explain_->add_option("--round", round_, "only this one; of the newest view that has it")
+    auto* round = explain_->add_option("--round", round_, "only this round, in the newest view that has it")
                       ->type_name("R")
                       ->check(whole_number);
-    explain_->add_option("--view", view_, "only rounds of this one")->type_name("V")->check(whole_number);
+    explain_->add_option("--view", view_, "only rounds of this view")->type_name("V")->check(whole_number);
     explain_->add_option("--last", last_, "the newest N rounds")
         ->type_name("N")
         ->check(CLI::Range(1, 10'000))
@@ -135,20 +135,20 @@ class DecisionsCommand final : public Command {
     } else {
       for (const auto& note : r.notes) terminal.out << note << '\n';
       if (r.difference)
-        terminal.out << fmt::format("{}: view {}, round {}: {} is recorded as {}, and comes to {}\n",
+        terminal.out << fmt::format("{}: view {}, round {}: {} is recorded as {} but computes to {}\n",
                                     r.difference->place, r.difference->view, r.difference->round,
                                     r.difference->what.field, r.difference->what.recorded,
                                     r.difference->what.computed);
-      terminal.out << fmt::format("{} rounds of {} views made again from their facts: {}\n",
+      terminal.out << fmt::format("{} rounds of {} views recomputed from their facts: {}\n",
                                   grouped(r.rounds), grouped(r.views), verdict(r));
     }
     return r.proven() ? ExitCode::ok : ExitCode::failure;
   }
   static std::string verdict(const PlanReplayReport& r) {
-    if (r.difference) return "NOT the recorded plans";
+    if (r.difference) return "DIFFERENT from the recorded plans";
     if (r.rounds == 0)
-      return r.views > 0 ? "no round is recorded (log.decisions = \"views\")" : "there is nothing to check";
-    return r.unchecked > 0 ? "the others are not proven" : "every plan came out as recorded, to a bit";
+      return r.views > 0 ? "no round is recorded (log.decisions = \"views\")" : "nothing to check";
+    return r.unchecked > 0 ? "the others are unverified" : "every plan equals the recorded one, bit for bit";
   }
   static void print_json(const PlanReplayReport& r, Terminal& terminal) {
     Json out{{"views", r.views},    {"rounds", r.rounds}, {"unchecked", r.unchecked},
@@ -174,9 +174,8 @@ class DecisionsCommand final : public Command {
       return ExitCode::ok;
     }
     terminal.out << fmt::format(
-        "Of {} rounds, {:g} % had these gains or larger ones: epsilon of gravac and moo; delta of two-point "
-        "is 1 "
-        "less it.\n\n{:>10}  {:>10}  {:>10}\n",
+        "Of {} rounds, {:g} % had these gains or larger ones. Use them as epsilon of gravac and moo; delta "
+        "of two-point is 1 minus them.\n\n{:>10}  {:>10}  {:>10}\n",
         grouped(found.value().rounds), 100 * open_, "share", "squared", "unsquared");
     for (const GainThreshold& t : found.value().shares)
       terminal.out << fmt::format("{:>10g}  {:>10.4f}  {:>10.4f}\n", t.keep, t.squared, t.unsquared);
@@ -188,8 +187,8 @@ class DecisionsCommand final : public Command {
     if (!stories) return complain(terminal, stories.error());
     if (stories.value().empty())
       return complain(terminal, round_ || view_ ? Error{ErrorCode::usage,
-                                                        log_ + " holds no such round" + what_is_missing()}
-                                                : Error{ErrorCode::bad_record, log_ + " holds no round"});
+                                                        log_ + " contains no such round" + what_is_missing()}
+                                                : Error{ErrorCode::bad_record, log_ + " contains no round"});
     for (const auto& story : stories.value()) {
       if (json_)
         terminal.out << story_json(story) << '\n';
@@ -203,7 +202,7 @@ class DecisionsCommand final : public Command {
     for (const auto& sentence : missing_decision_files(log_, decision_files(log_))) text += "; " + sentence;
     return text;
   }
-  /// Rounds are made again on the way: what is explained is what the facts come to.
+  /// Recomputes each plan before explaining it, so that explanations match the facts.
   [[nodiscard]] Result<std::deque<RoundExplanation>> read_stories() const {
     auto reader = DecisionReader::open(log_);
     if (!reader) return reader.error();
@@ -219,7 +218,7 @@ class DecisionsCommand final : public Command {
       if (!differs) return Error{ErrorCode::bad_record, place + ": " + differs.error().message};
       if (differs.value())
         return Error{ErrorCode::bad_record,
-                     place + ": not what its facts come to (see rivulet decisions replay)"};
+                     place + ": differs from the plan of its facts (see rivulet decisions replay)"};
       const auto* round = std::get_if<RoundRecord>(&*record.value());
       if (round != nullptr && plans.view()) teller.take(*plans.view(), *round);
     }

@@ -18,40 +18,38 @@ namespace {
 
 constexpr const char* demo_footer = R"(Examples:
   rivulet demo                                    four devices, MNIST at 800, 400, 200 and 100 rows/s, 40 seconds
-  rivulet demo --devices 2 --rates 1000,50        very uneven
+  rivulet demo --devices 2 --rates 1000,50        very uneven streams
   rivulet demo --model mlp --seconds 15 --seed 7
-  rivulet demo --keep /tmp/demo                   leaves configuration, logs and final states there
-  rivulet demo --brokers localhost:9092           on your Kafka; the topics are called rivulet-demo-<pid>
-  rivulet demo --json | tail -1                   the summary as one object
-  kill -9 PID                                     meanwhile, elsewhere: of one device or of all; the others stay and
-                                                  wait, it is started again, the group goes on, no row is lost
+  rivulet demo --keep /tmp/demo                   keeps configuration, logs and final states there
+  rivulet demo --brokers localhost:9092           on your Kafka; the topics are named rivulet-demo-<pid>
+  rivulet demo --json | tail -1                   the summary as one JSON object
+  kill -9 PID                                     during the demo, elsewhere: kill one device or all; the others
+                                                  wait, it is restarted, the group resumes, no row is lost
 
-Half-way the slowest stream becomes four times as fast. Ctrl-C ends everything it started.)";
+After half the time the slowest stream becomes four times as fast. Ctrl-C ends all processes.)";
 
 class DemoCommand final : public Command {
  public:
   explicit DemoCommand(CLI::App& root)
       : app_(root.add_subcommand("demo", "watch several devices train one model through Kafka")) {
-    app_->add_option("--devices", options_.devices, "how many (default: 4)")
+    app_->add_option("--devices", options_.devices, "number of devices (default: 4)")
         ->type_name("N")
         ->check(CLI::Range(1, 64));
     app_->add_option("--rates", options_.rates, "rows per second of each device (800,400,200,100)")
         ->type_name("R[,R...]");
-    app_->add_option("--seconds", options_.seconds, "how long to train")
-        ->type_name("S")
-        ->capture_default_str();
+    app_->add_option("--seconds", options_.seconds, "training time")->type_name("S")->capture_default_str();
     app_->add_option("--model", options_.model, "lenet5, mlp or linear")
         ->type_name("NAME")
         ->capture_default_str();
-    app_->add_option("--seed", options_.seed, "of everything random")
+    app_->add_option("--seed", options_.seed, "seed of all random choices")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60U))
         ->capture_default_str();
-    app_->add_option("--keep", options_.keep, "work in this folder and leave it")->type_name("DIR");
+    app_->add_option("--keep", options_.keep, "work in this folder and keep it")->type_name("DIR");
     app_->add_option("--data", options_.data, "folder with MNIST's four files (RIVULET_DATA)")
         ->type_name("DIR");
     app_->add_option("--brokers", options_.brokers, "an existing Kafka instead of the embedded broker")
         ->type_name("HOST:PORT");
-    app_->add_flag("--json", json_, "last line of stdout: the summary as one object");
+    app_->add_flag("--json", json_, "print the summary as one JSON object, on the last line of stdout");
     app_->footer(demo_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
@@ -73,7 +71,7 @@ class DemoCommand final : public Command {
     if (auto possible = check_model(configuration_of(plan, "localhost:9092")); !possible) {
       return complain(terminal, possible.error());
     }
-    // With --json stdout is for the result alone; a screen is for people, so it needs a terminal.
+    // With --json only the result goes to stdout. Redrawing needs a terminal.
     const bool draws = terminal.interactive && !json_;
     auto& show = json_ ? terminal.err : draws ? terminal.out_screen() : terminal.out;
     show << fmt::format("{} devices, streams of {} rows/s, from second {:g} on {}; {:g} s; Ctrl-C ends it\n",
@@ -85,7 +83,7 @@ class DemoCommand final : public Command {
     return report(terminal, show, plan, outcome);
   }
 
-  /// The job's own configuration, as each device reads it.
+  /// The job's configuration as each device reads it.
   static LoadedConfig configuration_of(const DemoPlan& plan, const std::string& brokers) {
     ConfigInput input;
     if (std::filesystem::exists(job_file(plan))) input.file = job_file(plan).string();
@@ -108,7 +106,7 @@ class DemoCommand final : public Command {
     const bool played = static_cast<bool>(outcome.played);
     const bool interrupted = !played && outcome.played.error().code == ErrorCode::cancelled;
     const auto measured = played ? measure_all(plan, summary) : measure_what_is_left(plan);
-    // What counts is measured here, by a process that did not train.
+    // Measured here, in a process that did not train.
     summary.accuracy = measured ? measured.value().accuracy() : std::nullopt;
     show << '\n' << headline(outcome, interrupted) << '\n';
     if (!played && !interrupted) complain(terminal, outcome.played.error());
@@ -127,17 +125,16 @@ class DemoCommand final : public Command {
 
   static std::string headline(const DemoOutcome& outcome, bool interrupted) {
     const auto after = human_seconds(outcome.seconds);
-    if (interrupted)
-      return fmt::format("Interrupted after {}; everything that was started has ended.", after);
-    if (!outcome.played) return fmt::format("Failed after {}; everything that was started has ended.", after);
-    return fmt::format("What happened in {}:", after);
+    if (interrupted) return fmt::format("Interrupted after {}; all processes have ended.", after);
+    if (!outcome.played) return fmt::format("Failed after {}; all processes have ended.", after);
+    return fmt::format("Result after {}:", after);
   }
 
   static std::string state_of(const DemoPlan& plan, std::size_t device) {
     return (device_directory(plan, device) / "final.state").string();
   }
 
-  /// Reads the states that the devices left, compares them, measures one.
+  /// Reads and compares the final states of all devices, and evaluates one.
   static Result<Evaluation> measure_all(const DemoPlan& plan, Summary& summary) {
     const auto loaded = configuration_of(plan, plan.brokers);
     auto first = evaluate_state_file(loaded, state_of(plan, 0), plan.data);
@@ -151,7 +148,7 @@ class DemoCommand final : public Command {
     return first;
   }
 
-  /// The ledger of the group against the logs, as the broker held them in the end.
+  /// Compares the group's ledger with the final log ends of the broker.
   static Result<std::string> check_books(const DemoPlan& plan, const DemoOutcome& outcome) {
     const auto loaded = configuration_of(plan, plan.brokers);
     const auto state = inspect_state_file(loaded, state_of(plan, 0));
@@ -165,13 +162,13 @@ class DemoCommand final : public Command {
     return Error{ErrorCode::io, "the ledger does not balance: " + verdict.text};
   }
 
-  /// After an early end the devices stopped in different rounds, or left nothing: one state is enough.
+  /// After an early end devices stopped in different rounds or left no state: one state suffices.
   static Result<Evaluation> measure_what_is_left(const DemoPlan& plan) {
     for (std::size_t i = 0; i < plan.devices(); ++i) {
       if (!std::filesystem::exists(state_of(plan, i))) continue;
       return evaluate_state_file(configuration_of(plan, plan.brokers), state_of(plan, i), plan.data);
     }
-    return Error{ErrorCode::io, "no device left a state to measure"};
+    return Error{ErrorCode::io, "no device left a state to evaluate"};
   }
 
   static void print_measured(std::ostream& show, const Summary& summary, const Result<Evaluation>& measured,
@@ -181,19 +178,20 @@ class DemoCommand final : public Command {
       return;
     }
     const auto& m = measured.value();
-    show << fmt::format("  measured here, on {} held-out images, with the {} parameters of digest {}\n",
-                        grouped(m.rows), grouped(m.parameters), m.digest.hex());
+    show << fmt::format(
+        "  accuracy measured here on {} held-out images, with the {} parameters of digest {}\n",
+        grouped(m.rows), grouped(m.parameters), m.digest.hex());
     if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
   }
 
   static void print_next(std::ostream& show) {
-    show << "\nWhat to type next:\n"
+    show << "\nNext steps:\n"
             "  rivulet demo --devices 2 --rates 1000,50                                   other streams\n"
             "  rivulet config init --from-topic TOPIC --brokers HOST:PORT > device.toml   your own Kafka and "
             "rows\n"
             "  rivulet run --help                                                         one device, as a "
             "container would start it\n"
-            "The program is "
+            "This program: "
          << own_program().string() << '\n';
   }
 

@@ -9,17 +9,16 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr const char* doctor_footer = R"(Examples:
-  rivulet doctor                          what this binary and this machine are
-  rivulet doctor --config device.toml     with the data directory and the port of a configuration
+  rivulet doctor                          versions and properties of this binary and machine
+  rivulet doctor --config device.toml     also the data directory and port of a configuration
   rivulet doctor --json                   one array, for scripts
 
-Exits with 69 if a line says fail. For broker and topics: rivulet validate device.toml --environment)";
+Exits with 69 if a check fails. For broker and topics: rivulet validate device.toml --environment)";
 
 class DoctorCommand final : public Command {
  public:
   explicit DoctorCommand(CLI::App& root)
-      : app_(root.add_subcommand(
-            "doctor", "versions, CPU, memory, ports: what this device is and what is wrong with it")) {
+      : app_(root.add_subcommand("doctor", "check this device: versions, CPU, memory, ports")) {
     flags_.add_to(*app_, {"--data-dir", "--http"});
     app_->add_flag("--json", json_, "one JSON array");
     app_->footer(doctor_footer);
@@ -27,7 +26,7 @@ class DoctorCommand final : public Command {
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
   ExitCode execute(Terminal& terminal) override {
-    // Defaults do where the configuration is not usable: doctor is for machines where not all is well.
+    // Falls back to defaults if the configuration is unusable: doctor must work on broken setups.
     const auto loaded = load_config(flags_.input(terminal));
     if (!flags_.file().empty()) print_problems(loaded.problems, terminal.err);
     auto checks = version_checks();

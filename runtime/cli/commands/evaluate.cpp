@@ -18,9 +18,9 @@ constexpr const char* evaluate_footer = R"(Examples:
   rivulet evaluate --config device.toml /var/lib/rivulet/checkpoints/3.4500.ckpt examples/mnist/data
   rivulet evaluate --config device.toml final.state held-out.jsonl --json
 
-Prints accuracy, precision and recall of each class, and the confusion of classes; of a regression the mean
-absolute error and R2; and beside them a baseline: the majority class, or the mean.
-Forward passes only, in a process that did not train the state. A folder is read as its test split.)";
+Prints accuracy, precision and recall per class, and the confusion matrix; for a regression the mean
+absolute error and R2. Compares with a baseline: the majority class or the mean.
+Runs forward passes only, in a process that did not train the state. From a folder it reads the test split.)";
 
 std::string describe(const Evaluation& e) {
   const auto* classes = std::get_if<ClassScores>(&e.scores);
@@ -30,13 +30,13 @@ std::string describe(const Evaluation& e) {
                           e.parameters, e.digest.hex());
   for (std::size_t i = 0; i < e.dropped.size(); ++i)
     if (e.dropped[i] > 0)
-      text += fmt::format("{} rows more could not be decoded: {}\n", e.dropped[i],
+      text += fmt::format("{} more rows could not be decoded: {}\n", e.dropped[i],
                           name_of(static_cast<DropReason>(i)));
   if (classes) text += loss + "; ";
   return text + std::visit([](const auto& scores) { return cli::describe(scores); }, e.scores);
 }
 
-/// A share that nothing stands for is null.
+/// An undefined share is null.
 nlohmann::ordered_json json_of(std::optional<double> value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
@@ -91,7 +91,7 @@ nlohmann::ordered_json to_json(const Evaluation& e) {
 class EvaluateCommand final : public Command {
  public:
   explicit EvaluateCommand(CLI::App& root)
-      : app_(root.add_subcommand("evaluate", "measure a saved state on held-out rows")) {
+      : app_(root.add_subcommand("evaluate", "evaluate a saved state on held-out rows")) {
     app_->add_option("state", state_, "a checkpoint or final.state")->type_name("STATE")->required();
     app_->add_option("data", data_, "held-out rows: a folder (IDX) or a file")->type_name("DATA")->required();
     flags_.add_to(*app_);

@@ -23,9 +23,9 @@ constexpr const char* feed_footer = R"(Examples:
   rivulet feed examples/mnist/data --topic mnist --rates 400,100 --second-rates 100,400 --change-at 30s
   rivulet feed data.csv --brokers kafka:9093 --topic t --property security.protocol=ssl --property ssl.ca.location=ca.pem
   rivulet feed examples/mnist/data --brokers 127.0.0.1:PORT --topic mnist --rates 800 --job mnist --pace
-                                                   on 'rivulet broker': never further ahead than it can keep
+                                                   with 'rivulet broker': limits the lead to what it retains
 
-DATA is a folder with IDX files (MNIST's four, .gz or not), or one .csv, .json or .jsonl file.)";
+DATA is a folder with IDX files (MNIST's four, optionally .gz), or one .csv, .json or .jsonl file.)";
 
 struct FeedFlags {
   std::string data;
@@ -61,13 +61,12 @@ Status set_rates(const FeedFlags& flags, stream::FeederConfig& config) {
   config.rates = rates.value();
   if (flags.second_rates.empty()) {
     if (flags.change_at.empty()) return ok();
-    return Error{ErrorCode::usage, "--change-at needs --second-rates, the rates from then on"};
+    return Error{ErrorCode::usage, "--change-at needs --second-rates"};
   }
   auto second = parse_rates("--second-rates", flags.second_rates);
   if (!second) return second.error();
   config.second_rates = second.value();
-  if (flags.change_at.empty())
-    return Error{ErrorCode::usage, "--second-rates needs --change-at, the second they begin"};
+  if (flags.change_at.empty()) return Error{ErrorCode::usage, "--second-rates needs --change-at"};
   return ok();
 }
 
@@ -105,7 +104,7 @@ Result<stream::FeederConfig> config_of(const FeedFlags& flags) {
     if (auto status = set(flags, config); !status) return status.error();
   }
   if (flags.pace && flags.job.empty()) {
-    return Error{ErrorCode::usage, "--pace needs --job NAME: it waits for the offsets that this job commits"};
+    return Error{ErrorCode::usage, "--pace needs --job NAME: it waits for that job's committed offsets"};
   }
   config.topic = flags.topic;
   config.partitions = flags.partitions;
@@ -141,8 +140,8 @@ std::string result_json(const stream::FeedProgress& p) {
 class FeedCommand final : public Command {
  public:
   explicit FeedCommand(CLI::App& root)
-      : app_(root.add_subcommand("feed",
-                                 "play a data set into a topic, at a rate of its own for each partition")) {
+      : app_(
+            root.add_subcommand("feed", "play a data set into a topic, with a separate rate per partition")) {
     add_target();
     add_timing();
     app_->footer(feed_footer);
@@ -161,7 +160,7 @@ class FeedCommand final : public Command {
     if (!fed) return complain(terminal, fed.error());
     if (fed.value().records == 0 && stop.load() == 0) {
       return complain(terminal, Error{ErrorCode::bad_record,
-                                      flags_.data + ": not one record was fed: no data, or only rates of 0"});
+                                      flags_.data + ": no record was fed: no data, or all rates are 0"});
     }
     if (flags_.json) {
       terminal.out << result_json(fed.value()) << '\n';
@@ -174,47 +173,45 @@ class FeedCommand final : public Command {
 
  private:
   void add_target() {
-    app_->add_option("data", flags_.data, "what to play")->required()->type_name("DATA");
+    app_->add_option("data", flags_.data, "data set to play")->required()->type_name("DATA");
     app_->add_option("-b,--brokers", flags_.brokers, "Kafka brokers")
         ->type_name("HOST:PORT,...")
         ->envname("RIVULET_BROKERS")
         ->capture_default_str();
-    app_->add_option("-t,--topic", flags_.topic, "into which topic (it must exist)")
-        ->required()
-        ->type_name("TOPIC");
+    app_->add_option("-t,--topic", flags_.topic, "target topic (must exist)")->required()->type_name("TOPIC");
     app_->add_option("--partitions", flags_.partitions, "only the first N partitions; 0 = all")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
-    app_->add_option("--property", flags_.properties, "a property for librdkafka; may be repeated")
+    app_->add_option("--property", flags_.properties, "property for librdkafka; may be repeated")
         ->type_name("NAME=VALUE")
         ->expected(1)
         ->allow_extra_args(false)
         ->take_all();
     app_->add_option("--split", flags_.split, "part of an IDX folder")
         ->check(CLI::IsMember({"train", "test"}));
-    app_->add_option("--seed", flags_.seed, "order of the records")->capture_default_str();
-    app_->add_flag("--in-order", flags_.in_order, "as the data has them: not shuffled")->excludes("--seed");
+    app_->add_option("--seed", flags_.seed, "seed of the order of records")->capture_default_str();
+    app_->add_flag("--in-order", flags_.in_order, "keep the order of the data: no shuffling")
+        ->excludes("--seed");
     app_->add_option("--labels-per-device", flags_.labels_per_device, "each partition sees only N classes")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
-    app_->add_flag("--json", flags_.json, "last line of stdout: one object");
+    app_->add_flag("--json", flags_.json, "print the result as one JSON object, on the last line of stdout");
   }
   void add_timing() {
-    app_->add_option("-r,--rates", flags_.rates, "records per second of each partition; one number for all")
+    app_->add_option("-r,--rates", flags_.rates, "records per second per partition; one number for all")
         ->type_name("R[,R...]")
         ->capture_default_str();
-    app_->add_option("--second-rates", flags_.second_rates, "rates from --change-at on")
-        ->type_name("R[,R...]");
-    app_->add_option("--change-at", flags_.change_at, "when the second rates begin")->type_name("SECONDS");
-    app_->add_option("--seconds,--duration", flags_.duration, "end after this long")->type_name("SECONDS");
-    app_->add_flag("--repeat", flags_.repeat, "start over, reshuffled, at the end of the data");
+    app_->add_option("--second-rates", flags_.second_rates, "rates after --change-at")->type_name("R[,R...]");
+    app_->add_option("--change-at", flags_.change_at, "start of the second rates")->type_name("SECONDS");
+    app_->add_option("--seconds,--duration", flags_.duration, "stop after this time")->type_name("SECONDS");
+    app_->add_flag("--repeat", flags_.repeat, "restart at the end of the data, reshuffled");
     app_->add_option("--job", flags_.job, "the job that consumes it, for --pace")->type_name("NAME");
     app_->add_flag("--pace", flags_.pace, "wait for the job's committed offsets (for the embedded broker)");
   }
 
   Result<stream::FeedProgress> play(Terminal& terminal, const stream::Dataset& data,
                                     const stream::FeederConfig& config, StopRequest& stop) {
-    // With --json stdout is for the result alone.
+    // With --json only the result goes to stdout.
     ProgressLine line(flags_.json ? terminal.err_screen() : terminal.out_screen(),
                       terminal.interactive && !flags_.json);
     const RealClock clock;

@@ -19,14 +19,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* ledger_footer = R"(Examples:
-  rivulet ledger show --config device.toml                  what became of every row, partition by partition
+  rivulet ledger show --config device.toml                  fate of all rows, per partition
   rivulet ledger verify --config device.toml                exit code 1 unless every offset is accounted for
   rivulet ledger show --config device.toml --topic mnist --rows     which rows were trained in which round
-  rivulet ledger verify --config device.toml --offline      without asking the broker how far its log reaches
+  rivulet ledger verify --config device.toml --offline      without the broker's log ends
 
-The ledger is that of the newest checkpoint of --data-dir: it holds all partitions of the job. For each,
-  next - start = trained + dropped - shared + holes, and the log ends `waiting` offsets behind next
-Stretches and rounds are from the first place to the second, without it. Shared counts rows behind which their record goes on, and holes are offsets without a row.)";
+Shows the ledger in the newest checkpoint of --data-dir, with all partitions of the job. For each,
+  next - start = trained + dropped - shared + holes, and the log ends `waiting` offsets after next
+Ranges and rounds exclude their end position. `shared` counts rows that are not the last of their record;
+`holes` are offsets without a row.)";
 
 std::string place(const RowCursor& at) {
   return at.row == 0 ? std::to_string(at.offset) : fmt::format("{}.{}", at.offset, at.row);
@@ -88,10 +89,10 @@ std::string line_text(const PartitionBooks& line) {
 class LedgerCommand final : public Command {
  public:
   explicit LedgerCommand(CLI::App& root)
-      : app_(root.add_subcommand("ledger", "what became of every row: show, verify")),
-        show_(app_->add_subcommand("show", "the ledger of every partition")),
-        verify_(app_->add_subcommand("verify",
-                                     "check that every offset is accounted for, and that the log agrees")) {
+      : app_(root.add_subcommand("ledger", "account for every row: show, verify")),
+        show_(app_->add_subcommand("show", "show the ledger of every partition")),
+        verify_(
+            app_->add_subcommand("verify", "check that every offset is accounted for and matches the log")) {
     app_->require_subcommand(1);
     app_->footer(ledger_footer);
     show_->footer(ledger_footer);
@@ -99,10 +100,10 @@ class LedgerCommand final : public Command {
     show_flags_.add_to(*show_, {"--brokers", "--data-dir"});
     verify_flags_.add_to(*verify_, {"--brokers", "--data-dir"});
     for (CLI::App* sub : {show_, verify_}) {
-      sub->add_option("--topic", topic_, "only the partitions of this one")->type_name("TOPIC");
-      sub->add_option("--state", state_, "this checkpoint instead of the newest")->type_name("FILE");
-      sub->add_flag("--rows", rows_, "which rows were trained in which round, and where the others are");
-      sub->add_flag("--offline", offline_, "do not ask the broker");
+      sub->add_option("--topic", topic_, "only partitions of this topic")->type_name("TOPIC");
+      sub->add_option("--state", state_, "checkpoint to read instead of the newest")->type_name("FILE");
+      sub->add_flag("--rows", rows_, "also list the rows of each round and the skipped ranges");
+      sub->add_flag("--offline", offline_, "do not contact the broker");
       sub->add_flag("--json", json_, "one JSON object");
     }
   }
@@ -116,8 +117,8 @@ class LedgerCommand final : public Command {
     const auto state = newest(*loaded, terminal);
     if (!state) return ExitCode::failure;
     auto lines = books_of(*state, loaded->config.source.topics, topic_);
-    if (lines.empty()) {  // of nothing everything is true
-      terminal.err << fmt::format("error: the ledger holds no partition{}\n",
+    if (lines.empty()) {  // an empty ledger would pass every check
+      terminal.err << fmt::format("error: the ledger has no partition{}\n",
                                   topic_.empty() ? "" : " of topic \"" + topic_ + "\"");
       return ExitCode::failure;
     }
@@ -152,8 +153,8 @@ class LedgerCommand final : public Command {
     }
     for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
     if (complaints.empty())
-      terminal.err << "error: there is no checkpoint in " << checkpoints_in(loaded.config.device.data_dir)
-                   << " (checkpoint.every sets when they are written)\n";
+      terminal.err << "error: no checkpoint in " << checkpoints_in(loaded.config.device.data_dir)
+                   << " (checkpoint.every sets the interval)\n";
     return std::nullopt;
   }
 
@@ -170,9 +171,8 @@ class LedgerCommand final : public Command {
                                       place(rows.first), place(rows.next), step, view, rows.rows_trained,
                                       rows.rows_dropped);
       for (const auto& [from, to] : without_round(line.id, line.books, rounds))
-        terminal.out << fmt::format(
-            "  {} to {}: in rounds that the decision logs of this device do not hold\n", place(from),
-            place(to));
+        terminal.out << fmt::format("  {} to {}: in rounds missing from this device's decision logs\n",
+                                    place(from), place(to));
       for (const SkippedRange& run : line.books.runs)
         terminal.out << fmt::format("  {} to {}: {} {}\n", place(run.from), place(run.to), run.rows,
                                     fate_of(run));

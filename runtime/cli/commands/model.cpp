@@ -19,13 +19,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* model_footer = R"(Examples:
-  rivulet model inspect model.pt --shape 1,28,28          may it be trained on such rows, and what is its sha256?
+  rivulet model inspect model.pt --shape 1,28,28          check that it trains on such rows; print its sha256
   rivulet model inspect model.pt --shape 6 --json
 
-A model of your own is a module saved by torch.jit.script(module).save("model.pt"), which takes [rows, SHAPE] and
-gives [rows, classes]; train it with model.name = "torchscript", model.file and model.sha256. `rivulet checkpoint export`
-gives its trained parameters back under the names that it lists.
-The file's own code is run: inspect only what you trust.)";
+Your own model is a module saved by torch.jit.script(module).save("model.pt"). It takes [rows, SHAPE] and
+returns [rows, classes]. Train it with model.name = "torchscript", model.file and model.sha256. `rivulet checkpoint export`
+exports its trained parameters under the names listed here.
+This runs code in the file: inspect only files you trust.)";
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -40,13 +40,13 @@ Json tensors_json(const std::vector<devices::ScriptTensor>& tensors) {
 class ModelCommand final : public Command {
  public:
   explicit ModelCommand(CLI::App& root)
-      : app_(root.add_subcommand("model", "models of your own: inspect")),
-        inspect_(app_->add_subcommand("inspect", "what a TorchScript file holds, and whether it runs")) {
+      : app_(root.add_subcommand("model", "your own models: inspect")),
+        inspect_(app_->add_subcommand("inspect", "describe a TorchScript file and check that it runs")) {
     app_->require_subcommand(1);
     app_->footer(model_footer);
     inspect_->footer(model_footer);
-    inspect_->add_option("FILE", file_, "saved by torch.jit")->required()->type_name("FILE");
-    inspect_->add_option("--shape", shape_, "of one row, such as 1,28,28")
+    inspect_->add_option("FILE", file_, "model saved by torch.jit")->required()->type_name("FILE");
+    inspect_->add_option("--shape", shape_, "shape of one row, such as 1,28,28")
         ->required()
         ->delimiter(',')
         ->type_name("N,...")
@@ -77,7 +77,7 @@ class ModelCommand final : public Command {
   }
 
  private:
-  /// Why the file cannot be a model, if its first bytes show that.
+  /// Explains from its first bytes why the file cannot be a model; empty if unknown.
   [[nodiscard]] std::string other_kind() const {
     std::ifstream file(file_, std::ios::binary);
     std::array<char, 64> begin{};
@@ -85,7 +85,7 @@ class ModelCommand final : public Command {
     const auto kind =
         kind_of_file(std::as_bytes(std::span(begin).first(static_cast<std::size_t>(file.gcount()))));
     if (kind.empty() || kind.find("torch") != std::string_view::npos) return "";
-    return fmt::format("it is {}; a model is saved by torch.jit.script(module).save()", kind);
+    return fmt::format("it is {}; save a model by torch.jit.script(module).save()", kind);
   }
   static std::string json_of(const devices::ScriptFacts& f) {
     return Json{{"sha256", f.sha256},
@@ -111,19 +111,19 @@ class ModelCommand final : public Command {
     for (const auto& tensor : f.buffers)
       out += fmt::format("  {:<32} {} (buffer)\n", tensor.name, shape_text(tensor.shape));
     out += fmt::format(
-        "{} parameters, {} buffers; a row of {} zeros gives {}, forward in {:.2f} ms, back in {:.2f} ms\n",
+        "{} parameters, {} buffers; a row of {} zeros returns {}, forward {:.2f} ms, backward {:.2f} ms\n",
         grouped(f.parameter_numbers), grouped(f.buffer_numbers), shape_text(shape_), shape_text({f.outputs}),
         f.forward_ms, f.backward_ms);
     out += fmt::format("[model]\nname = \"torchscript\"\nfile = {}\nsha256 = \"{}\"\n{}", toml_string(file_),
                        f.sha256, outputs_of(f));
-    if (!f.one_row.empty()) out += "[batch]\nmin = 2  # with a single row it fails: " + f.one_row + "\n";
+    if (!f.one_row.empty()) out += "[batch]\nmin = 2  # fails with a single row: " + f.one_row + "\n";
     return out;
   }
-  /// How many numbers a row comes to; what they are is for train.loss to say.
+  /// The key for the number of outputs; train.loss defines their meaning.
   static std::string outputs_of(const devices::ScriptFacts& f) {
-    if (f.outputs == 1) return "outputs = 1  # of train.loss = \"mse\"\n";
+    if (f.outputs == 1) return "outputs = 1  # for train.loss = \"mse\"\n";
     return fmt::format("classes = {}\n",
-                       f.outputs);  // a row has one target, which mse compares with one output
+                       f.outputs);  // mse compares the single target of a row with one output
   }
 
   CLI::App* app_;

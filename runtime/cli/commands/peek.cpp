@@ -25,11 +25,11 @@ constexpr const char* peek_footer = R"(Examples:
   rivulet peek sensors --brokers localhost:9092 --set decode.format=json --set 'decode.json={features=["temp"], target="label"}'
   rivulet peek mnist --config device.toml --json | jq .targets
 
-Shows what the configured decoder makes of the records. Below the rows: how far the numbers lie from 0 and 1,
-how often each label comes, why rows are dropped, and the keys to write (--rows 1000 | tail -n 40).
-Reads the partitions that the configuration claims; all, if it claims none of this topic. Joins no group,
+Decodes records as configured. Below the rows it prints feature ranges, label counts,
+drop reasons, and the keys to set (--rows 1000 | tail -n 40).
+Reads the partitions claimed by the configuration, or all if it claims none of this topic. Joins no group,
 commits nothing.
-Ends after --rows rows, or at the end of the topic. --from latest shows the newest rows there are.)";
+Ends after --rows rows, or at the end of the topic. --from latest shows the newest rows.)";
 
 struct PeekFlags {
   std::string topic;
@@ -48,10 +48,10 @@ Result<stream::StartOffset> start_of(const std::string& text) {
   if (error == std::errc() && end == text.data() + text.size() && offset >= 0) {
     return stream::StartOffset{Kind::absolute, offset};
   }
-  return Error{ErrorCode::usage, fmt::format("--from '{}' is none of earliest, latest or an offset", text)};
+  return Error{ErrorCode::usage, fmt::format("--from '{}' is not earliest, latest or an offset", text)};
 }
 
-/// `text` as --partitions has it; empty: `own`, or all where there are none.
+/// Parses --partitions; empty: `own`, or all if there are none.
 Result<std::vector<int>> partitions_of(const std::string& text, const std::vector<int>& own, int count,
                                        const std::string& topic) {
   std::vector<int> partitions;
@@ -70,13 +70,13 @@ Result<std::vector<int>> partitions_of(const std::string& text, const std::vecto
                    fmt::format("topic {} has partitions 0 to {}, not {}", topic, count - 1, p)};
     }
     if (std::find(partitions.begin(), partitions.end(), p) != partitions.end())
-      return Error{ErrorCode::usage, fmt::format("--partitions: {} is named twice", p)};
+      return Error{ErrorCode::usage, fmt::format("--partitions: {} is given twice", p)};
     partitions.push_back(p);
   }
   return partitions;
 }
 
-/// Shows the rows of records until there were enough.
+/// Shows rows up to the requested number.
 class Peeker {
  public:
   Peeker(const PeekFlags& flags, const Config& config, stream::Decoder& decoder, std::ostream& out)
@@ -91,7 +91,7 @@ class Peeker {
       names_.push_back(decoder.feature(i));
   }
 
-  /// False: that was the last one wanted.
+  /// Returns false after the last requested row.
   bool show(const Record& record) {
     RowPosition position{record.partition, {record.offset, 0}};
     decoder_.begin(record);
@@ -110,7 +110,7 @@ class Peeker {
   }
 
  private:
-  /// Also when nobody reads on, as behind `| head`.
+  /// Also true when the reader closed the pipe, as `| head` does.
   [[nodiscard]] bool enough() const {
     return survey_.rows() + survey_.dropped() >= flags_.rows || !out_.good();
   }
@@ -123,7 +123,7 @@ class Peeker {
                          : describe_row(row, decoder_.shape(), true));
     survey_.row(features_, targets_, label);
   }
-  /// Rows of another kind are not what somebody wants to look at.
+  /// Rows excluded by 'where' are counted, but not shown.
   void show_drop(const RowPosition& position, DropReason reason) {
     survey_.drop(reason, decoder_.label(), decoder_.detail());
     if (reason == DropReason::filtered) return;
@@ -144,20 +144,20 @@ class Peeker {
 class PeekCommand final : public Command {
  public:
   explicit PeekCommand(CLI::App& root)
-      : app_(root.add_subcommand("peek",
-                                 "print a topic's records as the decoder reads them; moves no offset")) {
-    app_->add_option("topic", flags_.topic, "which topic")->required()->type_name("TOPIC");
+      : app_(root.add_subcommand("peek", "print a topic's records as decoded rows; commits no offset")) {
+    app_->add_option("topic", flags_.topic, "topic to read")->required()->type_name("TOPIC");
     config_.add_to(*app_, {"--brokers"});
-    app_->add_option("-n,--rows", flags_.rows, "rows to show")
+    app_->add_option("-n,--rows", flags_.rows, "number of rows to show")
         ->type_name("N")
         ->capture_default_str()
         ->check(CLI::Range(1, 1'000'000));
-    app_->add_option("--from", flags_.from, "where to begin")
+    app_->add_option("--from", flags_.from, "first offset")
         ->type_name("earliest|latest|OFFSET")
         ->capture_default_str();
-    app_->add_option("--partitions", flags_.partitions, "only these; all: not only the device's own")
+    app_->add_option("--partitions", flags_.partitions,
+                     "partitions to read; all: also those of other devices")
         ->type_name("P[,P...]|all");
-    app_->add_flag("--json", flags_.json, "one object per row");
+    app_->add_flag("--json", flags_.json, "one JSON object per row");
     app_->footer(peek_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
@@ -166,7 +166,7 @@ class PeekCommand final : public Command {
     const auto start = start_of(flags_.from);
     if (!start) return complain(terminal, start.error());
     const auto own = own_partitions(terminal);
-    // A job needs a name and a model that this build has; to look at a topic they do not matter.
+    // Loading needs a job name and a supported model; their values do not matter here.
     if (config_.file().empty()) config_.set_key("job.name", "\"peek\"");
     if (config_.file().empty()) config_.set_key("model.name", "\"linear\"");
     config_.set_key("source.topics", "[" + toml_string(flags_.topic) + "]");
@@ -178,7 +178,7 @@ class PeekCommand final : public Command {
   }
 
  private:
-  /// Of the topic, those that the device claims, as its configuration is before it is turned to this topic.
+  /// The device's claims of this topic, from its configuration before topics are overridden.
   std::vector<int> own_partitions(const Terminal& terminal) const {
     std::vector<int> own;
     for (const auto& [topic, partition] : load_config(config_.input(terminal)).config.source.claims)
@@ -195,12 +195,12 @@ class PeekCommand final : public Command {
     if (!count) return count.error();
     const auto partitions = partitions_of(flags_.partitions, own, count.value(), flags_.topic);
     if (!partitions) return partitions.error();
-    // Nothing is committed, but the client asks for the group's coordinator, and access lists may want a
-    // name.
+    // Nothing is committed, but the client looks up the group's coordinator, and access control lists may
+    // require a group name.
     const TopicReading reading{properties,         flags_.topic, peek_group(config.job.name),
                                partitions.value(), start,        flags_.rows};
     StopRequest stop{0};
-    const SignalHandlers handlers(stop);  // before, a signal ends the process at once
+    const SignalHandlers handlers(stop);  // until here a signal ends the process at once
     decoder.value()->watch_narrowing(true);
     Peeker peeker(flags_, config, *decoder.value(), terminal.out);
     const auto show = [&](const Record& record) { return peeker.show(record); };
@@ -209,9 +209,9 @@ class PeekCommand final : public Command {
     if (flags_.json || (!read && survey.rows() + survey.dropped() + survey.filtered() == 0)) return read;
     terminal.out << survey.describe(config);
     if (partitions.value().size() < static_cast<std::size_t>(count.value()))
-      terminal.out << fmt::format("of {} partitions only {}; --partitions all reads all\n", count.value(),
+      terminal.out << fmt::format("{} partitions, read only {}; --partitions all reads all\n", count.value(),
                                   fmt::join(partitions.value(), ", "));
-    terminal.out << fmt::format("{} rows shown, {} dropped; no offset was moved\n", survey.rows(),
+    terminal.out << fmt::format("{} rows shown, {} dropped; no offset was committed\n", survey.rows(),
                                 survey.dropped());
     return read;
   }

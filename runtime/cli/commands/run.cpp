@@ -17,34 +17,35 @@ constexpr const char* run_footer = R"(Examples:
   rivulet run --config device.toml
   rivulet run --config job.toml --id device-2 --partitions 1 --data-dir /var/lib/rivulet/2 --http 127.0.0.1:9466
   rivulet run --config device.toml --set batch.tick=200ms --set train.clip_grad_norm=1.0
-  rivulet run --config device.toml --dry-run --stop-after rows=1000     computes, changes nothing
-  rivulet run --config device.toml --stop-after seconds=60 --json       last line of stdout: one object
+  rivulet run --config device.toml --dry-run --stop-after rows=1000     computes without changing anything
+  rivulet run --config device.toml --stop-after seconds=60 --json       last line of stdout: one JSON object
   rivulet run --config device.toml --new-run                            start over (not for a service's command line)
   RIVULET_BROKERS=kafka:9092 RIVULET_ID=$HOSTNAME RIVULET_CONFIG=/etc/rivulet/job.toml rivulet run
 
-A terminal shows one line of what it does, a pipe gets one every 10 s (with --json on stderr).
+On a terminal it shows one status line; a pipe gets a line every 10 s (with --json on stderr).
 
-SIGTERM or Ctrl-C: finishes the round and leaves with 0, the others wait for it; a second one: leaves now.
-All devices at once: rivulet stop.
+SIGTERM or Ctrl-C finishes the round and exits with 0; the others wait for the device. A second signal exits at once.
+To stop all devices: rivulet stop.
 
---stop-after rows and rounds count on the clock of the group, from the first view after it ended in good order (limit
-reached, rivulet stop, or all members asked to go). Processes that are killed and started again count on; a later run
-on the same state counts from there. A device without a control topic counts from its own start, and so do seconds.)";
+--stop-after rows and rounds count for the whole group, from its first view after its last regular end (limit
+reached, rivulet stop, or SIGTERM to all members). Processes killed and restarted continue the count; a later run
+on the same state starts a new one. Seconds count from the start of each process, and so do rows and rounds without a
+control topic.)";
 
 class RunCommand final : public Command {
  public:
   explicit RunCommand(CLI::App& root)
-      : app_(root.add_subcommand("run", "be one device: consume, train, agree with the others")) {
+      : app_(root.add_subcommand("run", "run one device: consume, train, synchronize with its peers")) {
     flags_.add_to(*app_);
-    app_->add_option("--stop-after", stop_after_, "the whole group ends in the same round")
+    app_->add_option("--stop-after", stop_after_, "end the whole group in the same round")
         ->type_name("rows=N|rounds=N|seconds=N")
         ->envname("RIVULET_STOP_AFTER");
     app_->add_flag("--dry-run", dry_run_, "consume, decode, forward, backward; change nothing")
         ->envname("RIVULET_DRY_RUN");
     app_->add_flag("--new-run", new_run_,
-                   "start over: all devices, after the job has ended (rivulet stop); old checkpoints are "
+                   "start over: on all devices, after the job has ended (rivulet stop); old checkpoints are "
                    "kept in checkpoints/before-N");
-    app_->add_flag("--json", json_, "last line of stdout: the summary as one object")
+    app_->add_flag("--json", json_, "print the summary as one JSON object, on the last line of stdout")
         ->envname("RIVULET_JSON");
     app_->footer(run_footer);
   }
@@ -55,7 +56,8 @@ class RunCommand final : public Command {
     options.dry_run = dry_run_;
     options.new_run = new_run_;
     if (dry_run_ && new_run_)
-      return complain(terminal, {ErrorCode::usage, "--dry-run changes nothing, so it begins no new run"});
+      return complain(terminal,
+                      {ErrorCode::usage, "--dry-run changes nothing, so it cannot start a new run"});
     if (!stop_after_.empty()) {
       const auto stop_after = parse_stop_after(stop_after_);
       if (!stop_after) return complain(terminal, stop_after.error());
@@ -72,7 +74,7 @@ class RunCommand final : public Command {
   }
 
  private:
-  /// The line ends before the summary begins.
+  /// The status line ends before the summary begins.
   RunResult run_shown(Terminal& terminal, const LoadedConfig& loaded, RunOptions& options,
                       StopRequest& stop) const {
     RunLine line(terminal, json_ ? terminal.err_screen() : terminal.out_screen(),

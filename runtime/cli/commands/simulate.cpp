@@ -22,28 +22,28 @@ namespace {
 constexpr const char* simulate_footer = R"(Examples:
   rivulet simulate --data examples/mnist/data --rates 800,400,200,100 --stop-after seconds=35
   rivulet simulate --config device.toml --devices 64 --rates 50 --stop-after rounds=200
-  rivulet simulate --devices 2 --rates "0:800,15:200 0:100"                a trace for each device, space between
+  rivulet simulate --devices 2 --rates "0:800,15:200 0:100"                one trace per device, separated by a space
   rivulet simulate --devices 8 --latency 20ms --bandwidth 5 --profile-rate 500 --stop-after seconds=60 --json
   rivulet simulate --devices 16 --trace "S1'" --data examples/mnist/data --csv out --stop-after seconds=120
   rivulet simulate --devices 3 --profile 1ms+8000,10ms+500 --own-link 10mbit/5ms --faults day.txt
   rivulet simulate --devices 1000 --trace diurnal:20 --timing-only --stop-after rounds=20
 
-The same job, every device in this one process, under a clock of its own: same seed, same bytes, every time.
-A device takes FIXED + rows / RATE for a batch, as --profile FIXED+RATE says (one for each device, repeated).
+Runs the same job with all devices in one process under a virtual clock: the same seed gives the same bytes.
+A device takes FIXED + rows / RATE per batch, as set by --profile FIXED+RATE (one per device, repeated).
 
 Traces, in rows/s:
-  constant:RATE               every device alike
-  S1  S2  S1'  S2'            drawn once for each device, as ScaDLES does: uniform with mean 38 or 300, normal with
+  constant:RATE               same for every device
+  S1  S2  S1'  S2'            drawn once per device, as in ScaDLES: uniform with mean 38 or 300, normal with
                               mean 64 or 256
-  diurnal:MEAN[,SECONDS]      up and down over a day of SECONDS, every device in its own time zone
-  bursty:MEAN[,SECONDS]       a fifth of the time five times the mean, else silent
+  diurnal:MEAN[,SECONDS]      periodic over a day of SECONDS, each device in its own time zone
+  bursty:MEAN[,SECONDS]       five times the mean during a fifth of the time, otherwise silent
   recorded:FILE[,FILE...]     lines SECOND,RATE
 
-Faults, one a line; a device is its number, letter or id:
-  at 120 kill b               as kill -9; the others wait until it is started again
-  at 130 start b              again, with nothing on its disk
-  at 150 stop c               as SIGTERM; who has left does not come back, so nothing is trained from then on
-  at 200 link a 1mbit 20ms    what it sends and receives shares this from now on; `free` = endless)";
+Faults, one per line; a device is given by number, letter or id:
+  at 120 kill b               as by kill -9; the others wait until it is restarted
+  at 130 start b              restart with an empty disk
+  at 150 stop c               as by SIGTERM; it does not return, so training ends here
+  at 200 link a 1mbit 20ms    its traffic shares this link from now on; `free` = unlimited)";
 
 struct SimulateFlags {
   std::string rates = "100";
@@ -68,7 +68,7 @@ struct SimulateFlags {
   bool json = false;
 };
 
-/// "800,400" is a constant for each device; with a colon every space-separated item is one device's trace.
+/// "800,400" gives a constant per device; with a colon each space-separated item is one device's trace.
 Result<std::vector<RateTrace>> traces_of(const std::string& text) {
   std::vector<RateTrace> traces;
   const bool with_times = text.find(':') != std::string::npos;
@@ -81,7 +81,7 @@ Result<std::vector<RateTrace>> traces_of(const std::string& text) {
   return traces;
 }
 
-/// What TOML can hold of it: half of what 64 bits could.
+/// Accepts seeds that fit TOML's signed 64-bit integers.
 bool parse_seed(const std::string& text) {
   std::int64_t seed = -1;
   const char* end = text.data() + text.size();
@@ -95,13 +95,14 @@ Status set_duration(const std::string& flag, const std::string& text, Duration& 
   return ok();
 }
 
-/// "1ms+8000": fixed time of a batch, and rows per second.
+/// Parses "1ms+8000": fixed time per batch, and rows per second.
 Result<devices::DeviceProfile> parse_profile(const std::string& text) {
   const auto plus = text.find('+');
-  const Error wrong{ErrorCode::usage,
-                    fmt::format("--profile: '{}' is not FIXED+RATE, as 1ms+8000 (time of any batch, rows per "
-                                "second)",
-                                text)};
+  const Error wrong{
+      ErrorCode::usage,
+      fmt::format("--profile: '{}' is not FIXED+RATE, such as 1ms+8000 (time per batch, rows per "
+                  "second)",
+                  text)};
   const auto fixed = parse_duration(text.substr(0, plus));
   const auto rate = plus == std::string::npos ? Result<std::vector<double>>(wrong)
                                               : parse_rates("--profile", text.substr(plus + 1));
@@ -109,7 +110,7 @@ Result<devices::DeviceProfile> parse_profile(const std::string& text) {
   return devices::DeviceProfile{fixed.value(), rate.value().front()};
 }
 
-/// "10mbit", "10mbit/5ms" or "10mbit/5ms/16kB".
+/// Parses "10mbit", "10mbit/5ms" or "10mbit/5ms/16kB".
 Result<sync::MemoryNetwork::Link> parse_link(const std::string& text) {
   const auto parts = split(text, '/');
   const auto wrong = [](const std::string& what) { return Error{ErrorCode::usage, "--own-link: " + what}; };
@@ -127,7 +128,7 @@ Result<sync::MemoryNetwork::Link> parse_link(const std::string& text) {
   return link;
 }
 
-/// One of each comma-separated item.
+/// Parses each comma-separated item.
 template <class T>
 Status parse_each(const std::string& text, Result<T> (*parse)(const std::string&), std::vector<T>& into) {
   if (text.empty()) return ok();
@@ -147,7 +148,7 @@ Status read_world(const SimulateFlags& flags, SimulateOptions& options) {
   return ok();
 }
 
-/// What depends on how many devices there are.
+/// Reads options that depend on the number of devices.
 Status read_scenario(const SimulateFlags& flags, const Config& config, SimulateOptions& options) {
   constexpr double an_hour = 3600;
   if (!flags.trace.empty()) {
@@ -174,8 +175,8 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   if (auto s = set_duration("--profile-fixed", flags.profile_fixed, options.profile.fixed); !s)
     return s.error();
   if (auto s = set_duration("--latency", flags.latency, options.link.latency); !s) return s.error();
-  if (!(flags.profile_rate > 0) || !(flags.bandwidth >= 0)) {  // not a number, too
-    return Error{ErrorCode::usage, "--profile-rate must be above 0 and --bandwidth not below it"};
+  if (!(flags.profile_rate > 0) || !(flags.bandwidth >= 0)) {  // the negations also reject NaN
+    return Error{ErrorCode::usage, "--profile-rate must be above 0 and --bandwidth must not be negative"};
   }
   options.profile.rows_per_second = flags.profile_rate;
   options.link.bytes_per_second = flags.bandwidth * 1e6 / 8;
@@ -221,27 +222,24 @@ class SimulateCommand final : public Command {
 
  private:
   void add_job() {
-    app_->add_option("--devices", flags_.devices,
-                     "devices in the group (job.devices); else one for each rate")
+    app_->add_option("--devices", flags_.devices, "devices in the group (job.devices); default: one per rate")
         ->type_name("N")
         ->check(CLI::Range(1, 16384));
-    auto* rates = app_->add_option("--rates", flags_.rates,
-                                   "rows per second of each device; may be traces SECOND:RATE,...")
-                      ->type_name("R[,R...]")
-                      ->capture_default_str();
-    app_->add_option("--trace", flags_.trace, "streams of all devices by name (below)")
+    auto* rates =
+        app_->add_option("--rates", flags_.rates, "rows per second per device, or traces SECOND:RATE,...")
+            ->type_name("R[,R...]")
+            ->capture_default_str();
+    app_->add_option("--trace", flags_.trace, "named streams for all devices (below)")
         ->type_name("NAME[:...]")
         ->excludes(rates);
-    app_->add_option("--stop-after", flags_.stop_after, "when the group ends")
+    app_->add_option("--stop-after", flags_.stop_after, "limit of the run")
         ->type_name("rows=N|rounds=N|seconds=N")
         ->capture_default_str();
-    app_->add_option("--data", flags_.data, "data set to play; without it rows are made up")
-        ->type_name("PATH");
+    app_->add_option("--data", flags_.data, "data set to play (default: synthetic rows)")->type_name("PATH");
     app_->add_flag("--in-order", flags_.in_order,
-                   "records as the data has them, dealt to the devices in turn: for streams that change")
+                   "keep the order of the data and distribute records round-robin: for changing streams")
         ->needs("--data");
-    app_->add_option("--labels-per-device", flags_.labels_per_device,
-                     "each device sees only N classes of the data set")
+    app_->add_option("--labels-per-device", flags_.labels_per_device, "classes of the data set per device")
         ->type_name("N")
         ->check(CLI::Range(1, 1'000'000))
         ->needs("--data");
@@ -251,37 +249,39 @@ class SimulateCommand final : public Command {
                               : "'" + text + "' is not a whole number from 0 to 9223372036854775807";
     });
     app_->add_option("--model", flags_.model, "model.name")->type_name("NAME");
-    app_->add_flag("--json", flags_.json, "last line of stdout: the summary as one object");
+    app_->add_flag("--json", flags_.json, "print the summary as one JSON object, on the last line of stdout");
   }
   void add_world() {
-    app_->add_option("--profile-fixed", flags_.profile_fixed, "fixed time of a batch")
+    app_->add_option("--profile-fixed", flags_.profile_fixed, "fixed time per batch")
         ->type_name("TIME")
         ->capture_default_str();
-    app_->add_option("--profile-rate", flags_.profile_rate, "rows a device computes per second")
+    app_->add_option("--profile-rate", flags_.profile_rate, "rows computed per second")
         ->capture_default_str();
-    app_->add_option("--latency", flags_.latency, "of a message between two devices")->type_name("TIME");
+    app_->add_option("--latency", flags_.latency, "latency of a message between two devices")
+        ->type_name("TIME");
     app_->add_option("--bandwidth", flags_.bandwidth, "Mbit/s between two devices; 0 = unlimited")
         ->type_name("MBIT");
-    app_->add_option("--profile", flags_.profile, "what a batch costs each device (above both --profile-*)")
+    app_->add_option("--profile", flags_.profile,
+                     "time per batch of each device (overrides both --profile-*)")
         ->type_name("FIXED+RATE[,...]");
     app_->add_option("--own-link", flags_.own_link,
-                     "what each device shares between all its peers; BURST: bytes that pass at once after a "
-                     "rest, as a "
-                     "token bucket's")
+                     "link of each device, shared by all its peers; BURST: bytes that pass at once after "
+                     "idle time, as in a "
+                     "token bucket")
         ->type_name("BANDWIDTH[/LATENCY[/BURST]][,...]");
     app_->add_option("--faults", flags_.faults, "script of faults and other events (below)")
         ->type_name("FILE");
     app_->add_option("--csv", flags_.csv,
-                     "write rounds, shares, devices, accuracy and summary as tables there")
+                     "folder for tables of rounds, shares, devices, accuracy and summary")
         ->type_name("FOLDER");
     app_->add_flag(
         "--timing-only", flags_.timing_only,
-        "compute nothing; batches and payloads take the time and bytes they would, agreed on after every "
-        "batch unless said otherwise");
+        "skip computation; batches and payloads cost their usual time and bytes; synchronizes after every "
+        "batch by default");
   }
 
   void decide_keys(const SimulateOptions& options) {
-    // A job needs a size, a name and a topic; without a file the last two have no other use here.
+    // A job needs a size, a name and a topic. Without a file the last two are arbitrary.
     const auto unless_said = [&](const char* key, const std::string& toml) {
       if (config_.file().empty() && !config_.sets(key)) config_.set_key(key, toml);
     };
@@ -291,7 +291,7 @@ class SimulateCommand final : public Command {
       unless_said("job.devices", std::to_string(options.rates.size()));
     unless_said("job.name", "\"simulated\"");
     unless_said("source.topics", "[\"rows\"]");
-    if (options.timing_only) {  // without gradients there is nothing that policy auto could go by
+    if (options.timing_only) {  // policy auto needs gradients
       unless_said("sync.policy", "\"every\"");
       unless_said("sync.collective", "\"gather\"");
       unless_said("compression.policy", "\"none\"");
@@ -316,17 +316,17 @@ class SimulateCommand final : public Command {
 
   void report(Terminal& terminal, const SimulateResult& result) const {
     if (result.exit != ExitCode::ok) terminal.err << "error: " << result.message << '\n';
-    if (result.summary.devices.empty()) return;  // nothing was played
+    if (result.summary.devices.empty()) return;  // nothing was simulated
     if (flags_.json) {
       terminal.out << to_json(result.summary) << '\n';
       return;
     }
     print_summary(result.summary, terminal.out);
-    terminal.out << fmt::format("  {:.1f} s of the job took {} here, {} events\n", result.virtual_seconds,
+    terminal.out << fmt::format("  simulated {:.1f} s of the job in {}, {} events\n", result.virtual_seconds,
                                 human_seconds(result.real_seconds), grouped(result.events));
   }
 
-  /// A line of the script that did nothing must not pass for one that did no harm.
+  /// Reports faults after the end of the simulation, which must not count as survived.
   static void report_faults(Terminal& terminal, const std::vector<Fault>& faults,
                             const SimulateResult& result) {
     const auto missed = std::count_if(faults.begin(), faults.end(), [&](const Fault& fault) {

@@ -9,20 +9,20 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr const char* status_footer = R"(Examples:
-  rivulet status                                  of the device on this machine
+  rivulet status                                  the device on this machine
   rivulet status 10.0.0.7:9464 --token-file token --json
-  rivulet status --ready                          for a health check: prints nothing when all is well
+  rivulet status --ready                          for a health check: prints nothing if ready
 
-Prints the state of a device and, from its last round, of each device of its group.
-Exit codes: 0 when it is ready: its group is formed, and nothing keeps its rows from being trained; 1 when not, and its
-first line names the cause; 69 when nobody answers, or not to this token.)";
+Prints the state of a device and, from its last round, that of each device in its group.
+Exit codes: 0 if ready (its group is formed and nothing prevents training); 1 if not, with the cause in the
+first line; 69 if there is no answer or the token is rejected.)";
 
 class StatusCommand final : public Command {
  public:
   explicit StatusCommand(CLI::App& root)
-      : app_(root.add_subcommand("status", "the state of a running device and its group")) {
+      : app_(root.add_subcommand("status", "show the state of a running device and its group")) {
     pages_.add_to(*app_);
-    auto* ready = app_->add_flag("--ready", ready_, "only whether it is ready, and why not");
+    auto* ready = app_->add_flag("--ready", ready_, "check readiness only; print the cause if not ready");
     app_->add_flag("--json", json_, "one JSON object: status, group")->excludes(ready);
     app_->footer(status_footer);
   }

@@ -17,10 +17,10 @@ constexpr const char* stop_footer = R"(Examples:
   rivulet stop --config device.toml
   rivulet stop --job mnist --brokers localhost:9092 --timeout 1m
 
-All devices finish the same round, save a last checkpoint, commit their offsets and exit 0; so do those that wait
-for others. Started again, they go on. To end one device only: SIGTERM; the others wait for it.
-Exit codes: 0 when all have ended, 75 when one has not said so in time (it is named), 69 when the control topic is
-not there.)";
+All devices finish the same round, save a last checkpoint, commit their offsets and exit with 0, including devices
+that wait for others. A restart resumes the job. To end only one device, send SIGTERM; the others wait for it.
+Exit codes: 0 if all have ended, 75 if a device has not confirmed in time (it is named), 69 if the control topic
+does not exist.)";
 
 class StopCommand final : public Command {
  public:
@@ -28,7 +28,7 @@ class StopCommand final : public Command {
       : app_(root.add_subcommand("stop", "end all devices of a job, in the same round")) {
     flags_.add_to(*app_, {"--brokers"});
     app_->add_option("--job", job_, "name of the job (job.name)")->type_name("NAME");
-    app_->add_option("--timeout", timeout_, "how long to wait for the devices")
+    app_->add_option("--timeout", timeout_, "maximum wait for the devices")
         ->type_name("DURATION")
         ->capture_default_str();
     app_->footer(stop_footer);
@@ -61,9 +61,9 @@ class StopCommand final : public Command {
     for (const auto& device : report.silent) {
       const auto who = fmt::format("{} (host {}, pid {})", device.id, device.host, device.pid);
       if (device.lost) {
-        terminal.out << who << " did not answer: the others had lost it before\n";
+        terminal.out << who << " did not answer: its peers had already lost it\n";
       } else {
-        terminal.err << who << " has not confirmed that it ended\n";
+        terminal.err << who << " has not confirmed its end\n";
       }
     }
     if (report.complete()) {
@@ -72,9 +72,9 @@ class StopCommand final : public Command {
     }
     return complain(
         terminal, {ErrorCode::timed_out,
-                   fmt::format("not every device of job {} has confirmed within {} that it ended: killed, or "
-                               "cut off. The job is stopped all the same: a device that reads the STOP later "
-                               "ends then, and --new-run may start over",
+                   fmt::format("not every device of job {} has confirmed its end within {}: killed or "
+                               "disconnected. The job is stopped anyway: a device that reads the STOP later "
+                               "ends then, and --new-run can start over",
                                job, timeout_)});
   }
 

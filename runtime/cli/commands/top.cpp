@@ -22,20 +22,20 @@ constexpr int step_ms = 50;
 constexpr const char* top_footer = R"(Examples:
   rivulet top                                     the device on this machine and its group, once a second
   rivulet top 10.0.0.7:9464 --token-file token --interval 5s
-  rivulet top --count 10 | tee log                in a pipe: a line per update
+  rivulet top --count 10 | tee log                in a pipe: one line per update
 
-Ends with Ctrl-C. On a terminal: a table of the group, a chart of the loss since the command was started, and a sentence on
-the last round; rivulet status has the rest. A device that stops answering is named, and asked until it is back.)";
+Ends with Ctrl-C. On a terminal it shows a table of the group, a chart of the loss since its start, and a sentence on
+the last round; for more, see rivulet status. If a device stops answering, it is named and polled until it returns.)";
 
 class TopCommand final : public Command {
  public:
   explicit TopCommand(CLI::App& root)
-      : app_(root.add_subcommand("top", "watch a running device and its group, live")) {
+      : app_(root.add_subcommand("top", "watch a running device and its group live")) {
     pages_.add_to(*app_);
-    app_->add_option("--interval", interval_, "between two updates")
+    app_->add_option("--interval", interval_, "time between updates")
         ->type_name("DURATION")
         ->capture_default_str();
-    app_->add_option("--count", count_, "end after N updates (default: never)")
+    app_->add_option("--count", count_, "stop after N updates (default: never)")
         ->type_name("N")
         ->check(CLI::Range(1, 1'000'000'000));
     app_->footer(top_footer);
@@ -54,10 +54,10 @@ class TopCommand final : public Command {
     const SignalHandlers handlers(stop);
     ScreenPainter painter(terminal.out_screen());
     const RealClock clock;
-    // Without a reader of its lines it has nothing to do.
+    // Ends when the reader closed the pipe.
     for (int look = 0; stop.load() == 0 && terminal.out.good() && (count_ == 0 || look < count_); ++look) {
       if (look > 0) answer = ask_all(pages_, &stop);
-      if (stop.load() != 0) break;  // which may be why nothing was answered
+      if (stop.load() != 0) break;  // the stop may have cancelled the request
       show(terminal, painter, answer, clock.now());
       if (count_ != 0 && look + 1 == count_) break;
       for (const auto next = clock.now() + interval.value(); stop.load() == 0 && clock.now() < next;)
@@ -83,7 +83,7 @@ class TopCommand final : public Command {
     auto lines = render_top(seen_, course_, {terminal.colour, terminal.unicode, terminal.width});
     lines.insert(lines.begin(), clipped(silence, terminal.width));
     height_ = std::max(height_, lines.size());
-    lines.resize(height_);  // what is drawn over a picture must be as tall as it
+    lines.resize(height_);  // a redraw must have the same height
     painter.paint(lines);
   }
 
@@ -101,7 +101,7 @@ class TopCommand final : public Command {
   CLI::App* app_;
   NodePages pages_;
   LossCourse course_;
-  std::deque<TimePoint> looked_;  ///< when each loss of the course was seen
+  std::deque<TimePoint> looked_;  ///< time of each loss in course_
   std::string interval_ = "1s";
   int count_ = 0;
   NodeReport seen_;

@@ -16,19 +16,19 @@ namespace {
 
 constexpr const char* validate_footer = R"(Examples:
   rivulet validate device.toml                    syntax, keys, values, files, and every librdkafka property
-  rivulet validate device.toml --environment      and the broker, topics, device, data directory, port
-  rivulet validate device.toml --json             for CI: one object with problems and checks
+  rivulet validate device.toml --environment      also the broker, topics, device, data directory, port
+  rivulet validate device.toml --json             for CI: one JSON object with problems and checks
 
-Exits with 0, with 78 if the configuration is wrong, or with 69 if something it needs is not there.)";
+Exits with 0 if valid, 78 if the configuration is wrong, or 69 if a dependency is missing.)";
 
 class ValidateCommand final : public Command {
  public:
   explicit ValidateCommand(CLI::App& root)
       : app_(root.add_subcommand("validate", "check a configuration before running it")) {
-    app_->add_option("file", file_, "the configuration (or --config)")->type_name("FILE");
+    app_->add_option("file", file_, "configuration to check (or --config)")->type_name("FILE");
     flags_.add_to(*app_);
     app_->add_flag("-e,--environment", environment_,
-                   "also ask the broker, the topics, the device, the data directory, the port");
+                   "also check the broker, topics, device, data directory and port");
     app_->add_flag("--json", json_, "one JSON object");
     app_->footer(validate_footer);
   }
@@ -66,7 +66,7 @@ class ValidateCommand final : public Command {
     return std::ranges::count(checks, CheckLevel::fail, &Check::level);
   }
 
-  /// A device that cannot read its token ends at once.
+  /// A device that cannot read its token would end at once.
   static void add_token(LoadedConfig& loaded) {
     const auto& http = loaded.config.http;
     if (http.listen == "off" || http.token_file.empty()) return;
@@ -74,8 +74,8 @@ class ValidateCommand final : public Command {
       add_problem_at(loaded, "http.token_file", access.error().message);
   }
 
-  /// What only making the learner shows: rows of this shape do not fit this model, or its memory: the sum
-  /// when it fits, the table of it when it does not.
+  /// Makes the learner to find rows that do not fit the model or its memory: adds the sum if it fits,
+  /// otherwise the table as a problem.
   static void add_learner_and_memory(LoadedConfig& loaded, std::vector<Check>& checks) {
     if (count_errors(loaded.problems) > 0) return;
     Check memory = memory_check(loaded.config);
@@ -86,7 +86,7 @@ class ValidateCommand final : public Command {
     loaded.problems.push_back({.message = memory.value});
   }
 
-  /// Rows are looked at only where the broker is there and has them.
+  /// Checks rows only if the broker checks succeeded.
   static void add_broker_and_rows(const Config& config, std::vector<Check>& checks) {
     const auto failed = count_failed(checks);
     for (auto& check : broker_checks(config)) checks.push_back(std::move(check));
@@ -107,7 +107,7 @@ class ValidateCommand final : public Command {
     terminal.out << (flags_.file().empty() ? "the configuration" : flags_.file()) << verdict(checks) << '\n';
   }
 
-  /// The last words, behind the name of the file: "valid" is who can be started, and will be of use.
+  /// Text after the file's name: "valid" means that a device can start and train.
   static std::string verdict(const std::vector<Check>& checks) {
     const auto count = [&checks](CheckLevel level) {
       return std::ranges::count(checks, level, &Check::level);

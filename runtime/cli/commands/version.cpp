@@ -17,7 +17,7 @@ constexpr const char* version_footer = R"(Examples:
 class VersionCommand final : public Command {
  public:
   explicit VersionCommand(CLI::App& root)
-      : app_(root.add_subcommand("version", "what this binary is made of")) {
+      : app_(root.add_subcommand("version", "versions of this binary and its libraries")) {
     app_->add_flag("--json", json_, "one JSON object");
     app_->footer(version_footer);
   }

@@ -16,11 +16,11 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr auto start_deadline = std::chrono::seconds(30);  ///< for our own broker to start
-constexpr auto answer_deadline = std::chrono::seconds(8);  ///< for a broker that should be there
+constexpr auto start_deadline = std::chrono::seconds(30);  ///< start of the embedded broker
+constexpr auto answer_deadline = std::chrono::seconds(8);  ///< answer of an existing broker
 constexpr auto forming_deadline = std::chrono::seconds(60);
-constexpr double rate_window_s = 3;  ///< rows/s are over this long
-constexpr double patience_s = 10;    ///< what a device is promised for a clean end
+constexpr double rate_window_s = 3;  ///< averaging window of rows/s
+constexpr double patience_s = 10;    ///< time for a clean exit
 constexpr std::size_t log_lines = 8;
 constexpr const char* address_prefix = "bootstrap.servers=";
 
@@ -41,7 +41,7 @@ std::map<std::string, std::uint64_t> plain(const NodeReport::Counts& counts) {
   return {counts.begin(), counts.end()};
 }
 
-/// What a page knows of it: neither its CPU time nor its memory.
+/// Summary from a status page, which has neither CPU time nor memory.
 DeviceSummary summary_of(const NodeReport& page) {
   DeviceSummary out;
   out.id = page.id;
@@ -75,7 +75,7 @@ DemoOutcome Demo::play() {
   if (redraw_) painter_.emplace(show_);
   outcome.played = play_to_the_end();
   painter_.reset();
-  // Consumers and producer first: a broker that goes before them fills their logs with complaints.
+  // Clients first: if the broker ended before them, their logs would fill with errors.
   std::vector<Child*> children;
   for (auto* group : {&devices_, &feeder_}) {
     for (auto& child : *group) children.push_back(&child);
@@ -88,7 +88,7 @@ DemoOutcome Demo::play() {
   return outcome;
 }
 
-/// The embedded broker takes its logs along.
+/// Call before the embedded broker ends; its logs end with it.
 Result<std::vector<stream::LogEnds>> Demo::ends_of_logs() const {
   std::vector<stream::TopicPartition> partitions;
   partitions.reserve(plan_.devices());
@@ -112,7 +112,7 @@ Status Demo::start_broker() {
   if (!plan_.embedded) {
     const Status made = stream::create_topic({{"bootstrap.servers", plan_.brokers}}, plan_.topic,
                                              static_cast<int>(plan_.devices()), answer_deadline);
-    // A broker that says nothing is one that is not there.
+    // A broker without an answer is unavailable.
     if (!made && made.error().code == ErrorCode::timed_out)
       return Error{ErrorCode::unavailable, made.error().message};
     return made;
@@ -145,7 +145,8 @@ Status Demo::start_devices() {
     view_.devices[i].pid = devices_.back().pid();
   }
   last_start_ = clock_.now();
-  view_.hint = "pull the plug: kill -9 PID of any device, or of all; it is restarted, and the group resumes";
+  view_.hint =
+      "pull the plug: kill -9 PID of any device, or of all; the demo restarts it, and the group resumes";
   if (painter_) return ok();
   for (std::size_t i = 0; i < devices_.size(); ++i)
     show_ << fmt::format("{} is process {}, its page is http://127.0.0.1:{}/\n", devices_[i].name(),
@@ -160,8 +161,7 @@ bool Demo::all_in(std::initializer_list<std::string_view> states) const {
   });
 }
 
-/// The feeder starts while the group forms, so that rows are there when it has formed; what comes earlier
-/// waits in Kafka.
+/// Starts the feeder while the group forms, so that rows are ready by then. Kafka buffers earlier ones.
 Status Demo::start_feeder_when_ready() {
   if (!feeder_.empty()) return ok();
   if (!all_in({"forming", "connecting", "training", "waiting", "idle"})) return ok();
@@ -184,7 +184,7 @@ Status Demo::watch() {
       return Error{ErrorCode::unavailable, "the devices did not find each other within 60 s"};
     }
     if (time_is_over()) {
-      return Error{ErrorCode::timed_out, "a device did not end although its time was over"};
+      return Error{ErrorCode::timed_out, "a device did not end after its time"};
     }
     pause_ms(250);
   }
@@ -197,7 +197,7 @@ bool Demo::all_devices_ended() {
                                     [](Child& child) { return child.exit_code().has_value(); });
 }
 
-/// Of several deaths the first cause counts: 75 only means that somebody else died.
+/// The first cause counts: exit code 75 only means that a peer died.
 Status Demo::check_children() {
   for (auto* group : {&broker_, &feeder_})
     for (auto& child : *group)
@@ -216,7 +216,7 @@ Error Demo::death_of(Child& child) const {
   const int code = child.exit_code().value_or(0);
   const auto how =
       code > 128 ? fmt::format("was ended by signal {}", code - 128) : fmt::format("ended with {}", code);
-  return {ErrorCode::unavailable, fmt::format("{} {}; its last words:\n    {}", child.name(), how,
+  return {ErrorCode::unavailable, fmt::format("{} {}; end of its log:\n    {}", child.name(), how,
                                               fmt::join(child.last_log_lines(log_lines), "\n    "))};
 }
 
@@ -232,7 +232,7 @@ void Demo::look() {
   time_to_accuracy_.add(view_.seconds, *accuracy);
 }
 
-/// The time since the group formed, also if some of it was started again since.
+/// Time since the group formed, including restarts.
 void Demo::look_at_clock() {
   const auto now = clock_.now();
   double trained_for = 0;
@@ -244,7 +244,7 @@ void Demo::look_at_clock() {
 
 void Demo::look_at(std::size_t i) {
   const auto page = http_get("127.0.0.1", plan_.http_ports[i], "/api/v1/status");
-  if (!page) return;  // not up yet, or just gone
+  if (!page) return;  // not up yet, or ended
   auto report = read_node_report(page.value(), "{}");
   if (!report) return;
   DeviceView seen(std::move(*report));
@@ -268,13 +268,13 @@ void Demo::draw() {
   const auto now = clock_.now();
   const bool waits = !forming_phrase(view_).empty();
   const bool news =
-      std::exchange(waited_, waits) != waits;  // a group is often back before the next line is due
+      std::exchange(waited_, waits) != waits;  // a group often resumes before the next line is due
   if (now < next_line_ && !news) return;
   next_line_ = now + std::chrono::seconds(2);
   show_ << render_line(view_) << '\n' << std::flush;
 }
 
-/// A device that could not print its own summary is described by what was last seen of it.
+/// Summary from the last seen page, for a device that printed none.
 Summary Demo::last_seen(std::size_t i) const {
   const auto& seen = view_.devices[i];
   Summary summary;

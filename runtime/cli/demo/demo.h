@@ -21,22 +21,21 @@
 
 namespace rivulet::runtime::cli {
 
-/// What the demo's processes left behind.
+/// Results of the demo's processes.
 struct DemoOutcome {
-  Status played = ok();            ///< cancelled: a signal ended it
+  Status played = ok();            ///< cancelled: ended by a signal
   std::vector<Summary> summaries;  ///< of the devices that were started
-  /// How far the log of each partition reaches, asked when all devices had ended.
+  /// End offsets of the partitions, queried after all devices ended.
   Result<std::vector<stream::LogEnds>> log_ends{std::vector<stream::LogEnds>{}};
-  bool complete = true;  ///< all of them printed theirs; else some are as last seen
-  double seconds = 0;    ///< from the first process to the end of the last
+  bool complete = true;  ///< all devices printed a summary; otherwise some are the last seen
+  double seconds = 0;    ///< from the first process start to the last exit
 };
 
-/// Starts a broker, the devices and a feeder as processes of their own, shows them, and ends them all,
-/// whatever happens. A device whose plug is pulled is started again. Owner: the main thread (the children's
-/// lives hang on it).
+/// Starts a broker, the devices and a feeder as separate processes, shows them, and always ends them all.
+/// Restarts a device that was killed. Owner: the main thread (children die with it).
 class Demo {
  public:
-  /// `plan.brokers` is filled in when the embedded broker is up. `show` is where the live view goes.
+  /// Fills in `plan.brokers` once the embedded broker runs. `show`: output of the live view.
   Demo(DemoPlan& plan, const Terminal& terminal, std::ostream& show, bool redraw, const StopRequest& stop);
   DemoOutcome play();
 
@@ -49,7 +48,7 @@ class Demo {
   Status watch();
   Status check_children();
   Error death_of(Child& child) const;
-  // demo_restarts.cpp: devices that end before the time
+  // demo_restarts.cpp: devices that end early
   Status tend_devices();
   void notice_end(std::size_t device);
   Status start_again(std::size_t device);
@@ -59,11 +58,11 @@ class Demo {
   [[nodiscard]] bool time_is_over() const;
   void say(const std::string& event);
   bool all_devices_ended();
-  void look();  ///< asks every device's status page
+  void look();  ///< polls every device's status page
   void look_at(std::size_t device);
   void look_at_clock();
   void draw();
-  /// Every device is in one of these states.
+  /// True if every device is in one of these states.
   [[nodiscard]] bool all_in(std::initializer_list<std::string_view> states) const;
   Result<Child> start_child(const std::string& name, std::vector<std::string> arguments);
   [[nodiscard]] Summary last_seen(std::size_t device) const;
@@ -78,23 +77,23 @@ class Demo {
   const TimePoint began_;
   std::optional<TimePoint> formed_at_;
   TimePoint next_line_{};
-  bool waited_ = false;  // for somebody, when last looked
+  bool waited_ = false;  // a device was forming at the last draw
   std::optional<ScreenPainter> painter_;
   std::vector<Child> broker_;  // 0 or 1
   std::vector<Child> feeder_;  // 0 or 1
   std::vector<Child> devices_;
-  /// What became of a device's process.
+  /// State of a device's process.
   struct Life {
     int restarts = 0;
-    std::optional<TimePoint> ended_at;  ///< none while it runs
-    std::optional<TimePoint> start_at;  ///< when it comes back, if it does
+    std::optional<TimePoint> ended_at;  ///< nullopt while it runs
+    std::optional<TimePoint> start_at;  ///< time of the next start, if any
   };
   std::vector<Life> lives_;  // [device]
   TimePoint last_start_{};   // of any device
   GroupView view_;
-  TimeToAccuracy time_to_accuracy_;  // as the curve shows it: a device started again does not remember
+  TimeToAccuracy time_to_accuracy_;  // from the curve: a restarted device loses it
   std::vector<std::deque<std::pair<double, std::uint64_t>>>
-      trained_;  // per device: (second, rows), the last few seconds
+      trained_;  // per device: (second, rows), recent seconds
 };
 
 }  // namespace rivulet::runtime::cli

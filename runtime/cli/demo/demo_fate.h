@@ -5,25 +5,25 @@
 
 namespace rivulet::runtime::cli {
 
-/// How often the demo starts one device again before it takes its deaths for a failure.
+/// Maximum restarts of one device before its end counts as a failure.
 inline constexpr int restarts_most = 20;
 
-/// How a process of the demo's devices ended.
+/// How a device's process ended.
 struct DeviceEnd {
-  int code = 0;               ///< its exit code, if no signal ended it
-  std::optional<int> signal;  ///< that ended it
-  bool missed = false;        ///< others are there and cannot form a group without it
-  int restarts = 0;           ///< how often it was started again before
+  int code = 0;               ///< exit code if no signal ended it
+  std::optional<int> signal;  ///< signal that ended it
+  bool missed = false;        ///< others wait for it to form a group
+  int restarts = 0;           ///< earlier restarts
 };
 
 enum class Fate : std::uint8_t {
-  done,         ///< it ended as it should
-  start_again,  ///< somebody pulled its plug, or asked it alone to go: the group waits for it
-  fatal,        ///< it failed by itself, or too often
+  done,         ///< ended as intended
+  start_again,  ///< killed or stopped alone; the group waits for it
+  fatal,        ///< failed by itself, or too often
 };
 
-/// What the demo does about it. A signal by which a program dies of its own fault (SIGSEGV, SIGABRT, ...) is
-/// fatal: starting again would hide a bug.
+/// Decides how the demo reacts. Signals of a program's own faults (SIGSEGV, SIGABRT, ...) are fatal: a
+/// restart would hide a bug.
 Fate fate_of(const DeviceEnd& end);
 
 /// "device-2 (pid 123) was killed; starting it again"

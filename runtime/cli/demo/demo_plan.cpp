@@ -31,16 +31,16 @@ Result<std::vector<double>> rates_of(const DemoOptions& options) {
   constexpr double too_fast = 1e6;
   for (const double rate : rates)
     if (rate > too_fast)
-      return usage(fmt::format("--rates: {} rows/s are too many; {} at most", rate, too_fast));
+      return usage(fmt::format("--rates: {} rows/s are too many; maximum {}", rate, too_fast));
   if (std::all_of(rates.begin(), rates.end(), [](double rate) { return rate <= 0; }))
-    return usage("--rates: nothing would ever arrive; one of them must be above 0");
+    return usage("--rates: no rows would arrive; one rate must be above 0");
   const bool own = !options.rates.empty() && rates.size() > 1;
   const auto devices = options.devices > 0 ? static_cast<std::size_t>(options.devices)
                                            : (options.rates.empty() ? usual.size() : rates.size());
   if (own && devices != rates.size()) {
-    return usage(fmt::format("--devices {} but --rates names {}", devices, rates.size()));
+    return usage(fmt::format("--devices {} but --rates has {}", devices, rates.size()));
   }
-  if (devices > 64) return usage(fmt::format("--devices {}: too many for one machine; 64 at most", devices));
+  if (devices > 64) return usage(fmt::format("--devices {}: too many for one machine; maximum 64", devices));
   const auto given = rates;
   rates.clear();
   for (std::size_t i = 0; i < devices; ++i) rates.push_back(given[i % given.size()]);
@@ -54,13 +54,13 @@ Result<fs::path> make_directory(const std::string& keep) {
     fs::create_directories(path, error);
     if (!error && fs::exists(path / "job.toml")) {
       return Error{ErrorCode::usage,
-                   fmt::format("--keep {}: holds an earlier demo already; choose another folder", keep)};
+                   fmt::format("--keep {}: contains an earlier demo; choose another folder", keep)};
     }
     if (!error) return path;
-    return Error{ErrorCode::io, fmt::format("cannot make {}: {}", keep, error.message())};
+    return Error{ErrorCode::io, fmt::format("cannot create {}: {}", keep, error.message())};
   }
   auto name = (fs::temp_directory_path(error) / "rivulet-demo-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) return Error{ErrorCode::io, fmt::format("cannot make {}", name)};
+  if (::mkdtemp(name.data()) == nullptr) return Error{ErrorCode::io, fmt::format("cannot create {}", name)};
   return fs::path(name);
 }
 
@@ -82,13 +82,12 @@ fs::path own_program() {
 }
 
 Result<std::string> find_demo_data(const std::string& given) {
-  const char* variable =
-      std::getenv("RIVULET_DATA");  // NOLINT(concurrency-mt-unsafe): no thread is running yet
+  const char* variable = std::getenv("RIVULET_DATA");  // NOLINT(concurrency-mt-unsafe): no thread runs yet
   for (const std::string& named : {given, std::string(variable == nullptr ? "" : variable)}) {
     if (named.empty()) continue;
     if (holds_images(named)) return fs::absolute(named).string();
     return Error{ErrorCode::io,
-                 fmt::format("no MNIST images in {} (train-images-idx3-ubyte.gz and three more)", named)};
+                 fmt::format("no MNIST images in {} (train-images-idx3-ubyte.gz and three others)", named)};
   }
   auto folder = own_program().parent_path();
   for (; !folder.empty(); folder = folder.parent_path()) {
@@ -97,7 +96,8 @@ Result<std::string> find_demo_data(const std::string& given) {
     }
     if (folder == folder.root_path()) break;
   }
-  return Error{ErrorCode::io, "MNIST's files were not found beside the binary; say where with --data DIR"};
+  return Error{ErrorCode::io,
+               "MNIST's files were not found next to the binary; set their folder with --data DIR"};
 }
 
 std::vector<double> changed_rates(std::vector<double> rates) {
@@ -146,8 +146,8 @@ fs::path job_file(const DemoPlan& plan) {
 
 std::string job_file_text(const DemoPlan& plan) {
   return fmt::format(
-      R"(# Written by rivulet demo: what all devices of the job share. Each device adds its own --id, --partitions,
-# --data-dir and --http. Every key is explained by: rivulet config init
+      R"(# Written by rivulet demo: settings shared by all devices of the job. Each device adds --id, --partitions,
+# --data-dir and --http. All keys are explained by: rivulet config init
 version = 1
 
 [job]
@@ -174,10 +174,10 @@ loss      = "cross_entropy"
 optimizer = {{ name = "sgd", lr = 0.05, momentum = 0.9 }}
 
 [checkpoint]
-every = {{ rounds = 500, interval = "2s" }}  # the embedded broker keeps seconds, and offsets are committed with states
+every = {{ rounds = 500, interval = "2s" }}  # the embedded broker retains seconds; offsets are committed with checkpoints
 
 [sync]
-on_peer_loss = "reform"  # who is killed is started again; the others wait for it and go on
+on_peer_loss = "reform"  # a killed device is restarted; the others wait for it and resume
 
 [log]
 format = "logfmt"
@@ -205,7 +205,7 @@ std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t inde
                                         "--stop-after",
                                         fmt::format("seconds={}", seconds),
                                         "--json"};
-  if (index == 0) {  // one is enough: all hold the same parameters
+  if (index == 0) {  // one is enough: parameters are identical on all devices
     arguments.insert(arguments.end(), {"--set", "evaluate.held_out.path=" + toml_string(plan.data),  //
                                        "--set", "evaluate.held_out.every=\"5s\""});
   }
@@ -229,7 +229,7 @@ std::vector<std::string> feeder_arguments(const DemoPlan& plan) {
 Result<std::vector<int>> free_ports(std::size_t count) {
   constexpr std::size_t first = 12'000;
   constexpr std::size_t range = 8000;
-  constexpr std::size_t apart = 61;  // of demos that begin at the same time
+  constexpr std::size_t apart = 61;  // offset between concurrent demos
   std::vector<int> ports;
   for (std::size_t tries = 0; tries < range && ports.size() < count; ++tries) {
     const std::size_t port = first + (static_cast<std::size_t>(::getpid()) * apart + tries) % range;

@@ -9,29 +9,29 @@
 
 namespace rivulet::runtime::cli {
 
-/// What the user asked for.
+/// The user's options.
 struct DemoOptions {
-  int devices = 0;         ///< 0 = as many as rates
-  std::string rates = "";  ///< empty = 800,400,200,100 over and over
+  int devices = 0;         ///< 0 = number of rates
+  std::string rates = "";  ///< empty = 800,400,200,100 repeated
   double seconds = 40;
   std::string model = Config::Model().name;
   std::uint64_t seed = 42;
-  std::string keep;     ///< folder to leave everything in; empty = a temporary one
-  std::string data;     ///< empty = found beside the binary
+  std::string keep;     ///< folder to keep; empty = a temporary one
+  std::string data;     ///< empty = found next to the binary
   std::string brokers;  ///< empty = the embedded broker
 };
 
-/// Everything that is decided before anything is started.
+/// All decisions made before anything starts.
 struct DemoPlan {
   std::string job = "demo";
   std::string topic = "mnist";
   std::filesystem::path directory;
   bool keep = false;
   std::string data;
-  std::string brokers;  ///< filled in once the embedded one is up
+  std::string brokers;  ///< set once the embedded broker runs
   bool embedded = true;
   std::vector<double> rates;         ///< [devices] rows/s
-  std::vector<double> second_rates;  ///< [devices] from change_at on
+  std::vector<double> second_rates;  ///< [devices] from change_at
   double seconds = 40;
   double change_at = 20;
   std::string model;
@@ -42,28 +42,28 @@ struct DemoPlan {
 
 /// Errors: usage; io (data not found, folder cannot be made).
 Result<DemoPlan> plan_demo(const DemoOptions& options);
-/// This program's file, so that it can be typed where it is not in PATH; empty if the system does not say.
+/// Path of this program, for use where it is not in PATH; empty if unknown.
 std::filesystem::path own_program();
-/// Where MNIST's four files are: `given`, or RIVULET_DATA, or examples/mnist/data upwards from the binary.
+/// Finds the folder with MNIST's four files: `given`, RIVULET_DATA, or examples/mnist/data above the binary.
 Result<std::string> find_demo_data(const std::string& given);
-/// Rates after half-time: the slowest stream becomes four times as fast.
+/// Rates after half the time: the slowest stream becomes four times as fast.
 std::vector<double> changed_rates(std::vector<double> rates);
 
 std::string device_name(std::size_t index);
 std::filesystem::path device_directory(const DemoPlan& plan, std::size_t index);
 std::filesystem::path job_file(const DemoPlan& plan);
-/// The configuration that all devices share.
+/// Configuration shared by all devices.
 std::string job_file_text(const DemoPlan& plan);
 
 // Arguments of the processes.
 std::vector<std::string> broker_arguments(const DemoPlan& plan);
-/// `seconds`: how long it is to train. One that is started again gets what is left: the group's time counts
-/// from the start of each process.
+/// `seconds`: time to train. A restarted device gets the remaining time, since each process counts from its
+/// start.
 std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t index, double seconds);
 std::vector<std::string> feeder_arguments(const DemoPlan& plan);
 
-/// Ports of 127.0.0.1 nobody listens on now, all different, and below those that the kernel gives to anybody
-/// who asks for any: one of these may be taken before a device listens on it. Errors: unavailable.
+/// Free ports of 127.0.0.1, all different, below the ephemeral range: the kernel would assign ephemeral ports
+/// to others before a device listens. Errors: unavailable.
 Result<std::vector<int>> free_ports(std::size_t count);
 
 }  // namespace rivulet::runtime::cli

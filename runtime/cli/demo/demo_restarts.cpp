@@ -5,19 +5,18 @@
 
 #include "runtime/cli/demo/demo.h"
 
-// Devices that end before the demo does: those whose plug somebody pulled come back.
+// Devices that end before the demo does: killed ones are restarted.
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr auto restart_pause = std::chrono::milliseconds(1500);  ///< long enough to see that the others wait
-constexpr auto missed_after = std::chrono::seconds(1);           ///< pages of the others are that old at most
-constexpr double least_seconds =
-    1;                              ///< a group that lost everybody in its last moment trains this long again
-constexpr double end_slack_s = 20;  ///< a device may take this long to end after its time
+constexpr auto restart_pause = std::chrono::milliseconds(1500);  ///< long enough to show the others waiting
+constexpr auto missed_after = std::chrono::seconds(1);           ///< maximum age of the others' pages
+constexpr double least_seconds = 1;  ///< minimum training time if the whole group was lost at the end
+constexpr double end_slack_s = 20;   ///< time for a device to end after its training
 
 }  // namespace
 
-/// Notices who has ended and starts those again whose time has come.
+/// Notices ended devices and restarts those that are due.
 Status Demo::tend_devices() {
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     auto& life = lives_[i];
@@ -46,7 +45,7 @@ Status Demo::start_again(std::size_t i) {
     return started;
   life = {.restarts = life.restarts + 1, .ended_at = {}, .start_at = {}};
   last_start_ = clock_.now();
-  trained_[i].clear();  // its process counts from 0
+  trained_[i].clear();  // a new process counts from 0
   view_.devices[i].state = "starting";
   view_.devices[i].pid = devices_[i].pid();
   say(fmt::format("{} is back as pid {}", devices_[i].name(), devices_[i].pid()));
@@ -62,7 +61,7 @@ DeviceEnd Demo::end_of(std::size_t i) {
           .restarts = life.restarts};
 }
 
-/// A device that ends with the others leaves nobody behind who forms.
+/// Devices that end together leave no peer in state forming.
 bool Demo::others_wait() {
   for (std::size_t i = 0; i < devices_.size(); ++i)
     if (!devices_[i].exit_code() && view_.devices[i].state == "forming") return true;
@@ -80,7 +79,7 @@ bool Demo::time_is_over() const {
   return clock_.now() > end + from_seconds(end_slack_s);
 }
 
-/// On the screen it stays until something else happens; in a pipe it is a line of its own.
+/// On the screen an event stays until the next one; in a pipe it is a separate line.
 void Demo::say(const std::string& event) {
   view_.event = event;
   if (!painter_) show_ << event << '\n' << std::flush;

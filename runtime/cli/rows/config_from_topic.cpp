@@ -29,7 +29,7 @@ constexpr std::string_view property_table = "source.kafka.properties.";
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
-/// As job.name takes it.
+/// Replaces characters that job.name does not allow.
 std::string job_name_of(const std::string& topic) {
   std::string name = topic.substr(0, 100);
   for (char& c : name)
@@ -39,7 +39,7 @@ std::string job_name_of(const std::string& topic) {
   return name;
 }
 
-/// The configuration with these keys below those of the user.
+/// Loads a configuration with these keys, overridden by the user's.
 LoadedConfig load_with(const ConfigInput& said, const Keys& keys) {
   ConfigInput input = said;
   input.sets.clear();
@@ -63,7 +63,7 @@ Keys keys_of_topic(const std::string& topic, const std::string& job, int partiti
           {"source.partitions", fmt::format("[{}]", fmt::join(mine, ", "))}};
 }
 
-/// "[1, 28, 28]"; empty: none.
+/// Parses "[1, 28, 28]"; empty: none.
 std::vector<std::int64_t> shape_in(const std::string& list) {
   std::vector<std::int64_t> shape;
   for (const char* at = list.data(); at != list.data() + list.size();) {
@@ -75,7 +75,7 @@ std::vector<std::int64_t> shape_in(const std::string& list) {
   return shape;
 }
 
-/// The best of this build for rows of this shape.
+/// Returns this build's best model for rows of this shape.
 const devices::ModelEntry& model_for(std::span<const std::int64_t> shape) {
   const devices::ModelEntry* best = nullptr;
   int most = 0;
@@ -88,7 +88,7 @@ const devices::ModelEntry& model_for(std::span<const std::int64_t> shape) {
   return *best;
 }
 
-/// Of few numbers a row: small steps of Adam learn from each row (bench/streams).
+/// For models with few elements per row: small Adam steps learn from each row (bench/streams).
 Keys training_keys(const devices::ModelEntry& model) {
   Keys keys;
   if (model.small_steps)
@@ -122,9 +122,8 @@ Result<RowSurvey> survey_of(const Config& config, const std::vector<std::string>
   return survey;
 }
 
-/// What brings features near 0 and 1: scale stays "auto", which follows them, where the format has that, and
-/// a shift keeps what narrowing to 32 bits would lose. Pictures and floats of a fixed layout get both as
-/// numbers.
+/// Adds keys that bring features near 0 and 1. Scale stays "auto" (adapts) where the format supports it; a
+/// shift preserves what narrowing to 32 bits would lose. Raw rows get both as constants.
 void add_scale(Keys& keys, const Keys& unscaled, const Config& plain, const RowSurvey& survey,
                const Guess& guess, std::vector<std::string>& notes) {
   if (const auto shifts = survey.shifts(); !shifts.empty()) {
@@ -156,7 +155,7 @@ std::string table_of(const std::string& key) {
   return key.substr(0, format ? key.find('.', first + 1) : first);
 }
 
-/// Every key that is not left at its default, by table.
+/// Renders all keys with non-default values, by table.
 std::string render_file(const LoadedConfig& loaded, const std::vector<std::string>& notes) {
   std::vector<std::pair<std::string, std::string>> tables;
   const auto add = [&](const std::string& key) {
@@ -175,9 +174,8 @@ std::string render_file(const LoadedConfig& loaded, const std::vector<std::strin
     if (spec.key != "version") add(spec.key);
   for (const auto& [key, value] : loaded.effective)
     if (key.starts_with(property_table)) add(key);
-  std::string text =
-      "# Guessed from the newest records of a topic. Every key there is: rivulet config init\n";
-  // Names of fields come from outside.
+  std::string text = "# Guessed from the newest records of a topic. All keys: rivulet config init\n";
+  // Field names are external input.
   for (const auto& note : notes) text += "# " + printable(note) + "\n";
   text += "version = 1\n";
   for (const auto& [table, lines] : tables) text += "\n[" + table + "]\n" + lines;
@@ -223,7 +221,7 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
   keys.insert(keys.end(), guess.value().keys.begin(), guess.value().keys.end());
   keys.emplace_back("model.name",
                     toml_string(std::string(model_for(shape_in(value_in(keys, "decode.raw.shape"))).name)));
-  // Judged as the numbers are in the records.
+  // Survey the unscaled values.
   const bool raw = guess.value().format == "raw";
   Keys unscaled = keys;
   set_scale(unscaled, guess.value().format, raw ? "1.0" : "\"auto\"", "0.0");
@@ -238,15 +236,15 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
   if (!loaded.usable()) return first_error(loaded);
   if (const auto largest = survey.labels().largest(); !largest.empty()) notes.push_back("labels: " + largest);
   if (const auto drop = survey.worst_drop(); !drop.empty())
-    notes.push_back(fmt::format("dropped {} of {} rows, most of them: {}", survey.dropped(),
+    notes.push_back(fmt::format("dropped {} of {} rows, most frequent reason: {}", survey.dropped(),
                                 survey.dropped() + survey.rows(), drop));
   if (partitions > 1)
     notes.push_back(
-        fmt::format("one device reads all {} partitions; more devices each want their own "
+        fmt::format("one device reads all {} partitions; further devices need separate "
                     "source.partitions",
                     partitions));
   notes.emplace_back(
-      "not guessed: job.devices, where device.data_dir lies, held-out rows (evaluate.held_out)");
+      "not guessed: job.devices, location of device.data_dir, held-out rows (evaluate.held_out)");
   return TopicConfig{render_file(loaded, notes), notes};
 }
 
@@ -256,7 +254,7 @@ Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::str
   const auto connection = load_with(brokers, keys_of_topic(topic, job_name_of(topic), 1));
   const auto& properties = connection.config.source.kafka_properties;
   if (!has_brokers(connection.config))
-    return Error{ErrorCode::usage, "--brokers HOST:PORT is needed to read the topic"};
+    return Error{ErrorCode::usage, "--brokers HOST:PORT is required to read the topic"};
   const auto partitions = partitions_in(properties, topic);
   if (!partitions) return partitions.error();
   TopicReading reading{properties, topic, {}, {}, {stream::StartOffset::Kind::latest, 0}, rows};
@@ -264,7 +262,7 @@ Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::str
   const auto records = read_records(reading, stop);
   if (!records) return records.error();
   if (records.value().empty())
-    return Error{ErrorCode::unavailable, fmt::format("topic {} holds no record to look at yet", topic)};
+    return Error{ErrorCode::unavailable, fmt::format("topic {} has no records yet", topic)};
   const auto topics = stream::list_topics(properties, std::chrono::seconds(5));
   if (!topics) return topics.error();
   const auto is_new = [&](const std::string& name) {

@@ -10,35 +10,34 @@
 #include "runtime/config/config.h"
 #include "runtime/process/signals.h"
 
-/// `rivulet config init --from-topic`: a configuration for what lies in a topic.
+/// `rivulet config init --from-topic`: a configuration derived from a topic's records.
 namespace rivulet::runtime::cli {
 
 struct TopicConfig {
-  std::string text;                ///< the file
-  std::vector<std::string> notes;  ///< what was guessed and what was not, for a person
+  std::string text;                ///< content of the file
+  std::vector<std::string> notes;  ///< for the user: what was and was not guessed
 };
 
-/// `brokers`: --brokers, --set and the like; they win over what is guessed. Reads the newest `rows`
-/// records of all partitions. Errors: unavailable (broker, topic, no records, nothing to guess from),
-/// invalid_config (the brokers).
+/// `brokers`: --brokers, --set and similar input; overrides guesses. Reads the newest `rows` records of all
+/// partitions. Errors: unavailable (broker, topic, no records, no guess possible), invalid_config (the
+/// brokers).
 Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::string& topic,
                                       const std::string& target, std::uint64_t rows, const StopRequest& stop);
 
-/// The same of records that were read: `partitions` of them in the topic. `job`: its name. Pure but for
-/// ${...}.
+/// The same from records already read. `partitions`: of the topic; `job`: its name. Pure except for ${...}.
 Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::string& topic,
                                         const std::string& job, const std::string& target, int partitions,
                                         const std::vector<std::string>& records);
 
-/// What is known of names of jobs.
+/// Existing jobs and data directories.
 struct JobNames {
-  std::vector<std::string> jobs;                     ///< that have a control topic
-  std::function<bool(const std::string&)> is_new;    ///< one of these: nobody has written into it yet
-  std::function<bool(const std::string&)> is_taken;  ///< its folder is there
+  std::vector<std::string> jobs;                     ///< with a control topic
+  std::function<bool(const std::string&)> is_new;    ///< the control topic of this job is empty
+  std::function<bool(const std::string&)> is_taken;  ///< its data directory exists
 };
-/// The job whose control topic waits for its first device, as `rivulet broker --job` makes one: that of the
-/// topic's name, or the only one. Else "readings-1" of topic "readings", or the next number that is neither a
-/// job's nor taken: a job that is there already would be joined, or its folder found full.
+/// Chooses a job name. Prefers a job whose control topic is still empty, as made by `rivulet broker --job`:
+/// the one named like the topic, or the only one. Otherwise "readings-1" for topic "readings", with the first
+/// number that is free: the device must not join another job or find a used data directory.
 std::string free_job_name(const std::string& topic, const JobNames& names);
 
 }  // namespace rivulet::runtime::cli

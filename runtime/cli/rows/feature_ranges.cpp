@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_lines = 24;
 constexpr std::size_t most_letters = 40;
-// Further off than this, the first layer's steps overshoot or creep at the default learning rate.
+// Beyond this, the first layer diverges or learns too slowly at the default learning rate.
 constexpr double far = 5;
 constexpr double narrow = 0.05;
 
@@ -95,8 +95,8 @@ std::string FeatureRanges::table(const char* heading, const char* what, const st
                                  const std::vector<Column>& columns) const {
   std::size_t width = 9;
   for (const auto& name : names) width = std::max(width, std::min(name.size() + 1, most_letters));
-  auto text = fmt::format("{}, of {} rows:\n  {:<{}}{:>11}{:>11}{:>11}{:>11}\n", heading, rows_, what, width,
-                          "least", "mean", "deviation", "greatest");
+  auto text = fmt::format("{}, {} rows:\n  {:<{}}{:>11}{:>11}{:>11}{:>11}\n", heading, rows_, what, width,
+                          "min", "mean", "deviation", "max");
   const std::uint64_t each = rows_ * columns_.size() / columns.size();
   for (std::size_t i = 0; i < columns.size(); ++i)
     text += fmt::format("  {:<{}}{:>11.4g}{:>11.4g}{:>11.4g}{:>11.4g}{}\n",
@@ -110,20 +110,21 @@ std::string FeatureRanges::describe(const Config::Decode& decode) const {
   if (columns_.empty() || rows_ < 2) return {};
   const auto columns = grouped(decode);
   const bool alike = columns.size() == 1 && columns_.size() > 1;
-  auto text = table(decode.normalize ? "what the records hold; the model gets it with mean 0 and deviation 1"
-                                     : "what the model gets",
-                    "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
+  auto text =
+      table(decode.normalize ? "values in the records; the model gets them with mean 0 and deviation 1"
+                             : "input of the model",
+            "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
   const auto better = advice(decode);
   if (!better) return text;
   return text + fmt::format(
-                    "models learn badly so far from 0 and 1; these bring mean and deviation there (more "
-                    "--rows know better):\n  decode.{0}.scale = {1}\n  decode.{0}.shift = {2}\n",
+                    "features this far from mean 0 and deviation 1 train badly; to correct (more "
+                    "--rows are more accurate):\n  decode.{0}.scale = {1}\n  decode.{0}.shift = {2}\n",
                     decode.format, toml_of(better->scale), toml_of(better->shift));
 }
 
 std::string FeatureRanges::describe_target() const {
   if (rows_ < 2) return {};
-  return table("what it shall predict", "target", names_, columns_);
+  return table("values to predict", "target", names_, columns_);
 }
 
 std::optional<FeatureRanges::Advice> FeatureRanges::advice(const Config::Decode& decode) const {
@@ -140,7 +141,7 @@ FeatureRanges::Advice FeatureRanges::advice_of(const std::vector<Column>& column
     const double spread = columns[i].deviation();
     const double by = spread > 0 ? spread : 1;
     out.scale.push_back(rounded(of_column(decode.scale, i) / by, 3));
-    // x was (y - old shift) / old scale, so that the mean of the rounded scale's numbers comes to lie at 0.
+    // x is the unscaled value, (y - old shift) / old scale; the new shift brings its mean to 0.
     const double had = of_column(decode.scale, i);
     const double x = had == 0 ? 0 : (columns[i].mean - of_column(decode.shift, i)) / had;
     out.shift.push_back(std::round(-x * out.scale.back() * 100) / 100);

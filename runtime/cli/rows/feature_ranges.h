@@ -9,30 +9,28 @@
 
 namespace rivulet::runtime::cli {
 
-/// What the features of the rows that were shown are like, and which scale and shift would bring them near 0
-/// and 1. One thread.
+/// Ranges of the features in sampled rows, and the scale and shift that bring them near 0 and 1. One thread.
 class FeatureRanges {
  public:
-  /// A column for each name.
+  /// One column per name.
   explicit FeatureRanges(std::vector<std::string> names);
-  /// A NaN is a value that the row does not have.
+  /// NaN: the row has no such value.
   void add(std::span<const float> features);
-  /// Lines for a person: least, mean, deviation, greatest of each column (of all together, if there are many
-  /// or the format scales them alike); below them, if they lie far off, the keys to write. Empty before two
-  /// rows.
+  /// Renders minimum, mean, deviation and maximum per column; one line for all if there are many or the
+  /// format scales them alike. Adds the keys to write if they are far off. Empty below two rows.
   [[nodiscard]] std::string describe(const Config::Decode& decode) const;
-  /// The same of a number to predict: only the table, for nobody scales it.
+  /// The same table for a regression target, without advice: targets are not scaled.
   [[nodiscard]] std::string describe_target() const;
-  /// The scale and shift that bring mean and deviation to 0 and 1, one each or one for all features.
+  /// Scale and shift for mean 0 and deviation 1, either one each or one per feature.
   struct Advice {
     std::vector<double> scale;
     std::vector<double> shift;
   };
-  /// nullopt: the features lie well, or there were not two rows.
+  /// nullopt: the features are well scaled, or there were fewer than two rows.
   [[nodiscard]] std::optional<Advice> advice(const Config::Decode& decode) const;
 
  private:
-  /// Of the values of one column, by Welford's way: no sum of squares to lose digits in.
+  /// Statistics of one column by Welford's method, which avoids cancellation in sums of squares.
   struct Column {
     void add(double value);
     void add(const Column& other);
@@ -55,7 +53,7 @@ class FeatureRanges {
   std::uint64_t rows_ = 0;
 };
 
-/// One number as such, several as a list, as the file wants them.
+/// A number as such, several as a list, in TOML.
 std::string toml_of(const std::vector<double>& values);
 
 }  // namespace rivulet::runtime::cli

@@ -27,7 +27,7 @@ bool whole_number(const std::string& label) {
   return number && *number >= 0 && *number == std::floor(*number);
 }
 
-/// Numbers by their value, text by its letters, numbers first.
+/// Numbers by value, then text alphabetically.
 bool before(const std::string& a, const std::string& b) {
   const auto x = label_number(a);
   const auto y = label_number(b);
@@ -114,20 +114,21 @@ std::string LabelCounts::advice(const Config& config) const {
   const bool measured =
       texts_ == 0 && !numbers &&
       std::all_of(labels.begin(), labels.end(), [](const auto& l) { return label_number(l).has_value(); });
-  if (measured) return "these are numbers, not classes: a regression wants\n  train.loss = \"mse\"\n";
+  if (measured)
+    return "these are measured values, not classes; for a regression set\n  train.loss = \"mse\"\n";
   const auto highest = numbers ? *label_number(labels.back()) : 0;
   if (numbers && highest + 1 == static_cast<double>(labels.size()))
-    return fmt::format("labels from 0 to {0:g} want\n  model.classes = {1:g}\n", highest, highest + 1);
+    return fmt::format("for labels from 0 to {0:g} set\n  model.classes = {1:g}\n", highest, highest + 1);
   if (others_ > 0 || labels.size() > most_in_a_list)
-    return fmt::format("{} different labels are more than a list of classes should have\n", labels.size());
+    return fmt::format("{} different labels are too many for a list of classes\n", labels.size());
   if (labels.size() < 2 || (decode.format != "json" && decode.format != "csv")) return {};
   return fmt::format(
-      "to learn them, name them (more --rows may know more); the first is class 0:\n"
+      "list them as classes (more --rows may find more); the first is class 0:\n"
       "  decode.{}.classes = {}\n",
       decode.format, printable(toml_list(labels)));
 }
 
-/// The configured list comes first as it is: classes keep their numbers.
+/// Keeps the configured list first and unchanged: classes keep their numbers.
 std::string LabelCounts::list_advice(const Config& config) const {
   auto list = config.decode.classes;
   std::uint64_t unlisted = 0;
@@ -137,8 +138,9 @@ std::string LabelCounts::list_advice(const Config& config) const {
     list.push_back(label);
   }
   if (unlisted == 0 || list.size() > most_in_a_list) return {};
-  return fmt::format("labels of {} rows are not in the list; with them it is\n  decode.{}.classes = {}\n",
-                     unlisted, config.decode.format, printable(toml_list(list)));
+  return fmt::format(
+      "labels of {} rows are not in the list; the extended list is\n  decode.{}.classes = {}\n", unlisted,
+      config.decode.format, printable(toml_list(list)));
 }
 
 }  // namespace rivulet::runtime::cli

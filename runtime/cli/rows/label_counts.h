@@ -12,25 +12,25 @@
 
 namespace rivulet::runtime::cli {
 
-/// How often each label was seen, as the records have it, and which list of classes they want. Remembers
-/// 10 000 different ones, of others how many rows had them. One thread.
+/// Counts labels as written in the records, and derives the list of classes. Tracks 10 000 different labels
+/// and only the number of rows of all others. One thread.
 class LabelCounts {
  public:
-  /// `text`: it is not a number in its record, and there is no list that it could be in.
+  /// `text`: not numeric in its record, and not resolved by a configured list.
   void add(std::string_view label, bool text = false);
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   struct Share {
     std::string label;
     std::uint64_t rows = 0;
   };
-  /// The most frequent first, equally frequent ones in the order of a list of classes.
+  /// Most frequent first; ties in the order of a class list.
   [[nodiscard]] std::vector<Share> shares() const;
-  /// Every label once: numbers by their value and before text.
+  /// Each label once: numbers by value, then text.
   [[nodiscard]] std::vector<std::string> in_order() const;
-  /// "ok has 62.0 % of 500 labels"; empty: none was seen.
+  /// Baseline with the majority class and its share; empty without labels.
   [[nodiscard]] std::string largest() const;
-  /// For a person: each label with rows and share, what the largest one means, and below it the key to write
-  /// if these labels want another list than the configuration's. Of a classification. Empty: none was seen.
+  /// Table for the user: rows and share of each label, the baseline, and the key to write if these labels
+  /// need another list than the configured one. For a classification. Empty without labels.
   [[nodiscard]] std::string describe(const Config& config) const;
 
  private:
@@ -39,12 +39,12 @@ class LabelCounts {
   std::map<std::string, std::uint64_t, std::less<>> counts_;
   std::uint64_t rows_ = 0;
   std::uint64_t texts_ = 0;
-  std::uint64_t others_ = 0;  ///< rows whose label is beyond those remembered
+  std::uint64_t others_ = 0;  ///< rows with untracked labels
 };
 
-/// A list of labels as TOML.
+/// Returns a TOML list of labels.
 std::string toml_list(const std::vector<std::string>& labels);
-/// The number that the whole of a label is; nullopt: it is text.
+/// Returns the number if the whole label is numeric; nullopt for text.
 std::optional<double> label_number(const std::string& label);
 
 }  // namespace rivulet::runtime::cli

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t first_values = 8;
 constexpr std::size_t widest_image = 96;
 
-/// Height and width of the first channel if the shape is a picture of a size that fits a terminal.
+/// True if the shape is an image that fits a terminal; returns the first channel's height and width.
 bool is_picture(const RowShape& shape, std::size_t& height, std::size_t& width) {
   const auto n = shape.shape.size();
   if (n < 2) return false;
@@ -32,7 +32,7 @@ std::string place(std::string_view topic, const RowPosition& position) {
                      position.at.row);
 }
 
-/// The first values, each with its name if it has one.
+/// The first values, with names if present.
 std::string first_of(const PeekedRow& row) {
   std::string text;
   for (std::size_t i = 0; i < std::min(first_values, row.features.size()); ++i) {
@@ -43,7 +43,7 @@ std::string first_of(const PeekedRow& row) {
   return text;
 }
 
-/// Without those that are missing.
+/// Omits missing values.
 std::vector<float> values_of(std::span<const float> features) {
   std::vector<float> values;
   std::ranges::copy_if(features, std::back_inserter(values), [](float x) { return !std::isnan(x); });
@@ -64,7 +64,7 @@ std::string ascii_image(std::span<const float> values, std::size_t height, std::
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const float range = *high > *low ? *high - *low : 1.0F;
   std::string text;
-  // A letter is about twice as high as wide, so one line of letters stands for two of the image.
+  // A character is about twice as high as wide, so one text line covers two image lines.
   for (std::size_t y = 0; y + 1 < height + 1; y += 2) {
     std::string line;
     for (std::size_t x = 0; x < width; ++x) {
@@ -107,7 +107,8 @@ std::string row_to_json(const PeekedRow& row, const RowShape& shape) {
   json["targets"] = std::vector<float>(row.targets.begin(), row.targets.end());
   if (!row.label.empty()) json["label"] = row.label;
   json["features"] = std::vector<float>(row.features.begin(), row.features.end());
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // labels: any bytes
+  return json.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace);  // labels may contain any bytes
 }
 
 std::string describe_drop(std::string_view topic, const RowPosition& position, DropReason reason,
@@ -122,7 +123,7 @@ std::string drop_to_json(std::string_view topic, const RowPosition& position, Dr
   json["dropped"] = name_of(reason);
   json["detail"] = detail;
   return json.dump(-1, ' ', false,
-                   nlohmann::ordered_json::error_handler_t::replace);  // detail may quote bad bytes
+                   nlohmann::ordered_json::error_handler_t::replace);  // detail may quote invalid bytes
 }
 
 }  // namespace rivulet::runtime::cli

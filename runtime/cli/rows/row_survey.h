@@ -14,29 +14,28 @@
 
 namespace rivulet::runtime::cli {
 
-/// What rows of a topic are like: ranges of their features, how often each label comes, why some are dropped.
-/// One thread.
+/// Statistics of a topic's rows: feature ranges, label counts, drop reasons. One thread.
 class RowSurvey {
  public:
   RowSurvey(const Config& config, const stream::Decoder& decoder);
-  /// A row as the decoder gave it, and its label() then.
+  /// Adds a decoded row with its label().
   void row(std::span<const float> features, std::span<const float> targets, std::string_view label);
-  /// One that it dropped, with label() and detail().
+  /// Adds a dropped row with its label() and detail().
   void drop(DropReason reason, std::string_view label, std::string_view detail);
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
-  /// Rows of another kind than is meant: neither among rows() nor dropped().
+  /// Rows excluded by 'where'; in neither rows() nor dropped().
   [[nodiscard]] std::uint64_t filtered() const noexcept { return filtered_; }
-  /// What the decoder's watch over narrowing has found: sentences, and the shifts that save what would be
-  /// lost, one for each feature; both empty: nothing would.
+  /// Takes the decoder's findings on precision lost by narrowing: sentences, and one shift per feature that
+  /// avoids the loss. Both empty: no loss.
   void take_narrowing(const stream::Decoder& decoder);
   [[nodiscard]] const std::vector<std::string>& narrowing() const noexcept { return narrowing_; }
   [[nodiscard]] const std::vector<double>& shifts() const noexcept { return shifts_; }
   [[nodiscard]] const FeatureRanges& ranges() const noexcept { return ranges_; }
   [[nodiscard]] const LabelCounts& labels() const noexcept { return labels_; }
-  /// Lines for a person: features, labels (or the target of a regression), drops by reason.
+  /// Renders features, labels (or the target of a regression) and drops by reason.
   [[nodiscard]] std::string describe(const Config& config) const;
-  /// "3 wrong_type (not a number: temp)" of the most frequent reason; empty: none was dropped.
+  /// "3 wrong_type (not a number: temp)" for the most frequent reason; empty without drops.
   [[nodiscard]] std::string worst_drop() const;
 
  private:
@@ -48,7 +47,7 @@ class RowSurvey {
 
   bool classification_;
   FeatureRanges ranges_;
-  FeatureRanges target_;  ///< of a regression: the numbers to predict
+  FeatureRanges target_;  ///< regression target
   LabelCounts labels_;
   std::uint64_t rows_ = 0;
   std::uint64_t dropped_ = 0;

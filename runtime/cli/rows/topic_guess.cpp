@@ -17,16 +17,16 @@ namespace {
 constexpr std::size_t most_classes = 100;
 constexpr std::size_t most_shown = 12;
 
-/// What fields with a class are called, the surest first.
+/// Typical names of class fields, most specific first.
 constexpr std::array class_names{"label",   "class",    "state",   "status",  "fault",  "anomaly",
                                  "failure", "category", "outcome", "species", "verdict"};
-/// What fields with something to predict are called besides.
+/// Further typical names of targets.
 constexpr std::array other_target_names{"target", "quality", "y"};
-/// What distinguishes rows, but not one kind of row from another.
+/// Typical names of fields that identify or order rows; useless as features.
 constexpr std::array order_names{"id",  "ts",   "time",  "timestamp", "datetime", "date",
                                  "seq", "uuid", "epoch", "sequence",  "offset",   "index"};
 
-/// The last part of a path in small letters.
+/// The last part of a path in lower case.
 std::string last_name(const std::string& path) {
   std::string name = path.substr(path.rfind('.') + 1);
   std::transform(name.begin(), name.end(), name.begin(),
@@ -63,7 +63,7 @@ const GuessedField* named_target(const GuessedFields& fields) {
   return nullptr;
 }
 
-/// The only text with few values; of columns without names, the last, as tables are written.
+/// The only text field with few values; for unnamed columns the last one, by convention.
 const GuessedField* likely_target(const GuessedFields& fields) {
   const GuessedField* found = nullptr;
   std::size_t likely = 0;
@@ -84,12 +84,13 @@ Result<const GuessedField*> target_of(const GuessedFields& fields, const std::st
   }
   const char* kind = fields.format == "csv" ? "columns" : "fields";
   if (!wanted.empty())
-    return Error{ErrorCode::unavailable, fmt::format("--target '{}' is none of the {} with one value: {}",
-                                                     wanted, kind, joined(names))};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("--target '{}' is not one of the {} with a single value: {}", wanted, kind,
+                             joined(names))};
   if (const auto* named = named_target(fields)) return named;
   if (const auto* likely = likely_target(fields)) return likely;
   return Error{ErrorCode::unavailable,
-               fmt::format("which field is to be predicted cannot be guessed; --target NAME says it, of the "
+               fmt::format("cannot guess which field to predict; choose it by --target NAME from the "
                            "{}: {}",
                            kind, joined(names))};
 }
@@ -98,7 +99,7 @@ void say(Guess& guess, const std::string& key, const std::string& value) {
   guess.keys.emplace_back(key, value);
 }
 
-/// 0, 1, 2, ... without large holes: they are class numbers as they are.
+/// Number of classes if labels are 0, 1, 2, ... without large gaps: usable as class numbers.
 std::optional<std::size_t> class_numbers(const GuessedField& field) {
   const auto labels = field.values.in_order();
   for (const auto& label : labels) {
@@ -125,15 +126,14 @@ bool is_measured(const GuessedField& field) {
 Status add_classes(Guess& guess, const GuessedFields& fields, const GuessedField& target) {
   const auto labels = target.values.in_order();
   if (labels.size() < 2)
-    return Error{
-        ErrorCode::unavailable,
-        fmt::format("'{}' is '{}' in every row: a model needs rows of another class too; look at more "
-                    "(--rows), or name another field (--target)",
-                    target.name, labels.front())};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("'{}' is '{}' in every row: a model needs rows of other classes too; read more "
+                             "(--rows), or choose another field (--target)",
+                             target.name, labels.front())};
   if (labels.size() > most_classes)
     return Error{
         ErrorCode::unavailable,
-        fmt::format("'{}' has {} different texts in {} rows, too many for classes; name another field "
+        fmt::format("'{}' has {} different texts in {} rows, too many for classes; choose another field "
                     "(--target)",
                     target.name, labels.size(), target.rows)};
   say(guess, "train.loss", "\"cross_entropy\"");
@@ -156,24 +156,24 @@ std::string share_of(std::uint64_t part, std::uint64_t all) {
   return fmt::format("{:.3g} %", 100.0 * static_cast<double>(part) / static_cast<double>(all));
 }
 
-/// What is said of a feature that some rows lack, or in which some numbers look like none.
+/// Adds notes on a feature that some rows lack, or with values that may mean "missing".
 void add_gaps(Guess& guess, std::vector<std::string>& gaps, const GuessedFields& fields,
               const GuessedField& field) {
   if (const auto lack = fields.rows - field.rows; lack > 0)
     gaps.push_back(
-        fmt::format("{} is missing in {} of {} rows ({}): fill says what it becomes there, by "
+        fmt::format("{} is missing in {} of {} rows ({}): fill sets the value used instead, by "
                     "default its mean",
                     field.name, lack, fields.rows, share_of(lack, fields.rows)));
   const auto codes = codes_of(field);
   if (codes.empty()) return;
   guess.codes.insert(codes.begin(), codes.end());
   gaps.push_back(
-      fmt::format("{} is {} again and again, far from all else: does that mean that there is no "
+      fmt::format("{} is often {}, far from all other values: does that mean that there is no "
                   "value?",
                   field.name, fmt::join(codes, " or ")));
 }
 
-/// Fields beside the target that are numbers in half of the rows at least; the others are named with why.
+/// Fields other than the target that are numbers in half of the rows or more. Notes why others are omitted.
 std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, const GuessedField& target) {
   std::vector<std::string> features;
   std::vector<std::string> order;
@@ -192,12 +192,12 @@ std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, 
   }
   if (!features.empty()) guess.notes.push_back("features: " + joined(features));
   if (!order.empty())
-    guess.notes.push_back("left out, for their names are of a time or a number: " + joined(order));
+    guess.notes.push_back("omitted, since their names denote a time or an id: " + joined(order));
   if (!others.empty())
-    guess.notes.push_back("left out, no numbers, or in less than half of the rows: " + joined(others));
+    guess.notes.push_back("omitted, not numeric or in less than half of the rows: " + joined(others));
   for (std::size_t i = 0; i < gaps.size() && i < most_shown; ++i) guess.notes.push_back(gaps[i]);
   if (gaps.size() > most_shown)
-    guess.notes.push_back(fmt::format("and so with {} more features", gaps.size() - most_shown));
+    guess.notes.push_back(fmt::format("and likewise {} more features", gaps.size() - most_shown));
   if (!guess.codes.empty())
     guess.notes.push_back(
         fmt::format("if so: decode.{}.missing = [{}]", fields.format, fmt::join(guess.codes, ", ")));
@@ -214,7 +214,7 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
   if (features.empty())
     return Error{
         ErrorCode::unavailable,
-        fmt::format("no field beside '{}' is a number in half of the rows: there is nothing to learn from",
+        fmt::format("no field other than '{}' is a number in half of the rows: no features to learn from",
                     target.name)};
   const std::string table = "decode." + fields.format;
   say(guess, table + ".features", toml_list(features));
@@ -228,7 +228,7 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
                                       fields.rows - target.rows, fields.rows, target.name));
   if (fields.broken > 0)
     guess.notes.push_back(
-        fmt::format("{} records or lines are no {}: they are dropped", fields.broken, fields.format));
+        fmt::format("{} records or lines are not {}: they are dropped", fields.broken, fields.format));
   return guess;
 }
 
@@ -239,7 +239,7 @@ std::string sizes_of(const std::vector<std::string>& records) {
                                        : fmt::format("{} to {} bytes", least->size(), most->size());
 }
 
-/// Names and labels come from outside: only their printable characters are shown.
+/// Names and labels are external input: escapes unprintable characters.
 Result<Guess> for_people(Result<Guess> guess) {
   if (!guess) return Error{guess.error().code, printable(guess.error().message)};
   for (auto& note : guess.value().notes) note = printable(note);
@@ -249,15 +249,15 @@ Result<Guess> for_people(Result<Guess> guess) {
 }  // namespace
 
 Result<Guess> guess_rows(const std::vector<std::string>& records, const std::string& target) {
-  if (records.empty()) return Error{ErrorCode::unavailable, "there is no record to look at yet"};
+  if (records.empty()) return Error{ErrorCode::unavailable, "the topic has no records yet"};
   const auto bodies = bodies_of(records);
   if (const auto fields = json_fields(bodies)) return for_people(guess_of(*fields, target));
   if (const auto why = no_rows(records); !why.empty()) return Error{ErrorCode::unavailable, why};
   if (const auto fields = csv_fields(bodies)) return for_people(guess_of(*fields, target));
   if (auto guess = raw_guess(records)) return std::move(*guess);
   return Error{ErrorCode::unavailable,
-               fmt::format("records of {} that are neither JSON nor CSV: which numbers lie in them cannot be "
-                           "guessed; decode.raw.label, features and shape say it",
+               fmt::format("records of {} that are neither JSON nor CSV: their layout cannot be "
+                           "guessed; set decode.raw.label, features and shape",
                            sizes_of(records))};
 }
 

@@ -13,7 +13,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr double far_from_others = 3;  // times their range
+constexpr double far_from_others = 3;  // multiples of their range
 constexpr std::array usual_codes{-999.0,        -9999.0,      -99999.0, -99.0,    999.0,   9999.0,
                                  99999.0,       65535.0,      32767.0,  -32768.0, 65534.0, 2147483647.0,
                                  -2147483648.0, 4294967295.0, -1e30,    1e30,     -1e20,   1e20};
@@ -43,7 +43,7 @@ std::vector<std::string> bodies_of(const std::vector<std::string>& records) {
 
 std::string no_rows(const std::vector<std::string>& records) {
   std::size_t arrays = 0;
-  std::map<std::uint32_t, std::size_t> framed;  // floats may look like frames, but not all like one
+  std::map<std::uint32_t, std::size_t> framed;  // floats may look like frames, but not with one schema id
   for (const auto& record : records) {
     const auto body = body_of(record, stream::TextKind::csv);
     arrays += is_json_without_fields(record.substr(body.begin)) ? 1 : 0;
@@ -51,7 +51,7 @@ std::string no_rows(const std::vector<std::string>& records) {
   }
   for (const auto& [schema, count] : framed)
     if (count * 2 > records.size())
-      return fmt::format("what the topic holds {}: rows are JSON, CSV or raw numbers",
+      return fmt::format("the topic's content {}: rows must be JSON, CSV or raw numbers",
                          stream::words_for_binary(schema));
   if (arrays * 2 > records.size())
     return "records are JSON arrays without objects: a row needs names, like {\"x\": [1, 2, 3], \"label\": "

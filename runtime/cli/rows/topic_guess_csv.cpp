@@ -18,7 +18,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// Fields of a line; what stands in quotes may hold the delimiter, and two quotes for one.
+/// Splits a line. Quoted fields may contain the delimiter; "" in quotes is one quote.
 Line fields_of(const std::string& line, char delimiter) {
   Line out(1);
   bool quoted = false;
@@ -45,7 +45,7 @@ std::vector<std::string> lines_of(const std::vector<std::string>& records) {
   return lines;
 }
 
-/// Letters, digits and what is between them: no byte that a terminal would act on.
+/// True without control characters other than tab and CR.
 bool is_text(const std::vector<std::string>& lines) {
   return !lines.empty() && std::all_of(lines.begin(), lines.end(), [](const std::string& line) {
     return std::all_of(line.begin(), line.end(), [](char c) {
@@ -62,7 +62,7 @@ struct Table {
   std::uint64_t broken = 0;
 };
 
-/// The lines cut at one delimiter: rows are those with the most frequent count of fields.
+/// Splits lines at a delimiter. Rows are the lines with the most frequent number of fields.
 Table cut(const std::vector<std::string>& lines, char delimiter) {
   Table table{.delimiter = delimiter};
   std::map<std::size_t, std::size_t> counts;
@@ -93,7 +93,7 @@ std::optional<Table> best_table(const std::vector<std::string>& lines) {
   return best;
 }
 
-/// A line without a number, above others that have some: names of columns.
+/// Finds the header: a line without numbers in a table whose other lines have some.
 std::optional<std::size_t> heading_of(const Table& table) {
   const auto numbers = [](const Line& line) {
     return std::count_if(line.begin(), line.end(), [](const auto& f) { return label_number(f).has_value(); });
@@ -110,7 +110,7 @@ std::optional<std::size_t> heading_of(const Table& table) {
   return std::nullopt;
 }
 
-/// As decoders read it.
+/// Matches the decoders' parsing.
 bool is_truth(const std::string& text) {
   constexpr std::array words{"true", "True", "TRUE", "false", "False", "FALSE"};
   return std::ranges::find(words, text) != words.end();

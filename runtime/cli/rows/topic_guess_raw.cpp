@@ -19,7 +19,7 @@ T read(const std::string& record, std::size_t at) {
   return value;
 }
 
-/// Numbers as somebody measures them; bytes of something else, read as floats, are seldom all such.
+/// A typical measured value. Other data reinterpreted as floats rarely passes throughout.
 bool plausible(float x) {
   return x == 0 || (std::isfinite(x) && std::abs(x) > 1e-12F && std::abs(x) < 1e12F);
 }
@@ -32,7 +32,7 @@ bool floats_from(const std::vector<std::string>& records, std::size_t first) {
   });
 }
 
-/// A square picture of one or three channels behind a label of one byte.
+/// The shape if `bytes` fit a square image with one or three channels.
 std::optional<std::string> picture_shape(std::size_t bytes) {
   for (const std::size_t channels : {1, 3}) {
     const std::size_t pixels = bytes / channels;
@@ -54,7 +54,7 @@ constexpr std::array labels{
     Label{"i32", 4, [](const std::string& r) { return static_cast<double>(read<std::int32_t>(r, 0)); }},
     Label{"u8", 1, [](const std::string& r) { return static_cast<double>(read<std::uint8_t>(r, 0)); }}};
 
-/// The highest class if all labels are whole numbers from 0 to 999, not all of them 0.
+/// Returns the highest class if all labels are integers from 0 to 999 and not all 0.
 std::optional<double> highest_class(const std::vector<std::string>& records, const Label& label) {
   double highest = 0;
   for (const auto& record : records) {
@@ -72,8 +72,8 @@ Guess guess_of(const char* label, const char* features, const std::string& shape
                 {"decode.raw.label", toml_string(label)},
                 {"decode.raw.features", toml_string(features)},
                 {"decode.raw.shape", shape}};
-  guess.notes.push_back(fmt::format(
-      "rows: a label ({}), then {} numbers ({}); nothing in a record confirms it", label, shape, features));
+  guess.notes.push_back(fmt::format("rows: a label ({}), then {} values ({}); the records cannot confirm it",
+                                    label, shape, features));
   if (highest) {
     guess.keys.emplace_back("train.loss", "\"cross_entropy\"");
     guess.keys.emplace_back("model.classes", fmt::format("{:g}", *highest + 1));

@@ -31,8 +31,8 @@ bool seen_end(const stream::PartitionState& p) {
   return p.high_watermark >= 0;
 }
 
-/// Where each partition ended when that was seen first: what comes later is not waited for, or a live topic
-/// would never be read to its end. -1: not seen yet.
+/// End offset of each partition when first seen; -1: not seen yet. Later records are not awaited, since a
+/// live topic has no end.
 using Ends = std::vector<std::int64_t>;
 
 void note_ends(States states, Ends& ends) {
@@ -41,7 +41,7 @@ void note_ends(States states, Ends& ends) {
     if (ends[i] < 0) ends[i] = states[i].high_watermark;
 }
 
-/// Of those whose end was seen.
+/// Considers only partitions with a known end.
 bool at_end(States states, const Ends& ends) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     const auto& p = states[i];
@@ -50,7 +50,7 @@ bool at_end(States states, const Ends& ends) {
   return true;
 }
 
-/// From the end back by as many records as are wanted, so that "latest" shows what there is.
+/// Seeks back from the end by the requested number of records, so that "latest" shows existing ones.
 Status rewind(stream::RecordSource& source, std::uint64_t records) {
   const States states = source.partitions();
   const auto seen = std::max<std::ptrdiff_t>(std::ranges::count_if(states, seen_end), 1);
@@ -64,17 +64,17 @@ Status rewind(stream::RecordSource& source, std::uint64_t records) {
   return source.assign(there);
 }
 
-/// Why not all of the partitions could be read, if that is so.
+/// Reports partitions that could not be read.
 Status all_read(const std::string& topic, States states) {
   std::string why;
   for (const auto& p : states)
     if (!p.unreached.empty()) why += (why.empty() ? "" : "; ") + p.unreached;
   if (!why.empty()) return Error{ErrorCode::unavailable, why};
   if (std::ranges::all_of(states, seen_end)) return ok();
-  return Error{ErrorCode::unavailable, fmt::format("nothing heard from topic {} within 10 s", topic)};
+  return Error{ErrorCode::unavailable, fmt::format("no answer about topic {} within 10 s", topic)};
 }
 
-/// One reading of a topic.
+/// One pass over a topic.
 class Reading {
  public:
   Reading(const TopicReading& reading, stream::RecordSource& source)
@@ -85,7 +85,7 @@ class Reading {
         quiet_since_(began_),
         rewound_(reading.start.kind != stream::StartOffset::Kind::latest) {}
 
-  /// True: that was all.
+  /// Returns true at the end.
   Result<bool> step(const std::function<bool(const Record&)>& use) {
     const auto polled = source_.poll(64, std::chrono::milliseconds(100));
     const bool lost = !polled && polled.error().code == ErrorCode::source_lost;
@@ -101,7 +101,7 @@ class Reading {
   }
 
  private:
-  /// One whose broker does not answer is waited for, and then the others are read.
+  /// Waits for a broker that does not answer until the deadline; then the others are read.
   [[nodiscard]] bool waits() const {
     return !std::ranges::all_of(source_.partitions(), seen_end) && now_ < began_ + broker_deadline;
   }
@@ -115,7 +115,7 @@ class Reading {
   }
   Result<bool> is_over(bool empty) {
     if (waits()) return false;
-    // The last offsets of a log may be no records: the marks that transactions end with.
+    // The last offsets of a log may be transaction markers instead of records.
     const bool quiet = empty && now_ - quiet_since_ > quiet_most;
     if (!quiet && !at_end(source_.partitions(), ends_) && now_ < began_ + reading_.longest) return false;
     if (auto all = all_read(reading_.topic, source_.partitions()); !all) return all.error();

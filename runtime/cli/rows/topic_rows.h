@@ -10,30 +10,30 @@
 #include "runtime/process/signals.h"
 #include "stream/open.h"
 
-/// Reading records of a topic to look at them: joins no group, moves no offset.
+/// Reads a topic's records for inspection: joins no group, commits no offset.
 namespace rivulet::runtime::cli {
 
 struct TopicReading {
   stream::Properties properties;
   std::string topic;
-  std::string group;            ///< some access lists want a name; empty = the client's own
-  std::vector<int> partitions;  ///< that are there
-  stream::StartOffset start;    ///< latest: the newest `records`, shared out evenly
+  std::string group;            ///< for access control lists; empty = the client's default
+  std::vector<int> partitions;  ///< existing partitions
+  stream::StartOffset start;    ///< latest: the newest `records`, split evenly over partitions
   std::uint64_t records = 10;
-  Duration longest = std::chrono::hours(24);  ///< from when on what was read is enough
+  Duration longest = std::chrono::hours(24);  ///< time after which the records read suffice
 };
 
-/// Hands records over until `use` returns false, or every partition was read to where it ended at first: a
-/// live topic has no other end; to an open transaction; or for 5 s without a record. Until `stop`, which is
-/// looked at ten times a second. The record's bytes live during the call. Errors: unavailable (also: a
-/// partition whose leader has not answered for 10 s, named, when the others have been read), invalid_config.
+/// Passes records to `use` until it returns false, each partition reached its initial end (a live topic has
+/// no other), or no record arrived for 5 s, as before an open transaction. Checks `stop` ten times a second.
+/// A record's bytes are valid only during the call. Errors: unavailable (also: a partition without a leader's
+/// answer for 10 s, named, after reading the others), invalid_config.
 Status read_topic(const TopicReading& reading, const StopRequest& stop,
                   const std::function<bool(const Record&)>& use);
 
-/// The name that peeks at a job's topics are made under, for access lists; empty for a job without a name.
+/// Consumer group name for reads of a job's topics, for access control lists; empty without a job name.
 std::string peek_group(const std::string& job);
 
-/// How many partitions a topic has, asked for 10 s at most. Errors: unavailable.
+/// Returns a topic's number of partitions; waits 10 s at most. Errors: unavailable.
 Result<int> partitions_in(const stream::Properties& properties, const std::string& topic);
 
 }  // namespace rivulet::runtime::cli

@@ -12,11 +12,11 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// Half of the minute within which somebody is to be called.
+// Half of the one-minute target for alerting an operator.
 constexpr Duration sure_after = seconds(30);
 constexpr std::uint64_t many = 10;
 constexpr Duration silence_patience = seconds(15);
-// A transaction that takes longer has a producer that died, or forgot it.
+// A longer transaction has a producer that died or never finished it.
 constexpr Duration transaction_patience = minutes(1);
 constexpr Duration stalled_after = minutes(2);
 constexpr Duration unsaved_after = minutes(1);
@@ -35,7 +35,7 @@ std::string name_of(const PartitionStatus& p) {
   return p.topic + ":" + std::to_string(p.partition);
 }
 
-/// "a; b; c; and 2 more"
+/// "a; b; c; and 2 more".
 std::string listed(const std::vector<std::string>& all, const char* between) {
   std::string out;
   for (std::size_t i = 0; i < std::min(all.size(), named_most); ++i)
@@ -52,7 +52,7 @@ std::string topic_gone(const VitalSigns& s) {
   std::vector<std::string> gone;
   for (const TopicStatus& topic : s.topics)
     if (topic.gone)
-      gone.push_back(fmt::format("{} \"{}\" is gone: it was deleted, or this user may not see it any more",
+      gone.push_back(fmt::format("{} \"{}\" is gone: it was deleted, or this user has lost access to it",
                                  topic.control ? "control topic" : "topic", topic.name));
   return listed(gone, "; ");
 }
@@ -62,19 +62,19 @@ const TopicStatus* topic_of(const VitalSigns& s, const PartitionStatus& p) {
   return found == s.topics.end() || found->gone ? nullptr : &*found;
 }
 
-/// Why nothing can be read of a claimed partition; empty: it can be.
+/// Returns why a claimed partition cannot be read; empty if it can.
 std::string why_unread(const VitalSigns& s, const VitalSigns::Partition& partition) {
   const PartitionStatus& p = partition.status;
   if (const TopicStatus* topic = topic_of(s, p); topic != nullptr && topic->partitions >= 0) {
     if (p.partition >= topic->partitions)
       return fmt::format("the topic has {} partition{} now", topic->partitions,
                          topic->partitions == 1 ? "" : "s");
-    if (std::ranges::count(topic->leaderless, p.partition) > 0) return "no broker leads it";
+    if (std::ranges::count(topic->leaderless, p.partition) > 0) return "it has no leader";
   }
   if (p.state == "stopped") return p.reason;
   if (p.state == "opening" && partition.standing >= sure_after)
-    return p.reason.empty() ? "no broker has told where it begins" : p.reason;
-  // It is named after 10 s of silence, and a broker that only starts again is back within as long.
+    return p.reason.empty() ? "no broker has reported its start offset" : p.reason;
+  // Reported after 10 s of silence; a broker that merely restarts is back within another 10 s.
   if (p.state == "unreachable" && partition.standing >= silence_patience) return p.reason;
   return !p.reason.empty() && partition.standing >= transaction_patience ? p.reason : "";
 }
@@ -95,11 +95,11 @@ std::string forming(const VitalSigns& s) {
 
 std::string rows_refused(const VitalSigns& s) {
   if (s.refused.hopeless())
-    return fmt::format("the last {} row{} refused, none was good for {}; most of them: {}", s.refused.count,
+    return fmt::format("the last {} row{} rejected, none was valid for {}; most often: {}", s.refused.count,
                        s.refused.count == 1 ? " was" : "s were", span(s.refused.lasting),
                        s.refused.most_common);
   if (s.rowless.hopeless())
-    return fmt::format("the last {} record{} held no row, for {}", s.rowless.count,
+    return fmt::format("the last {} record{} contained no row, for {}", s.rowless.count,
                        s.rowless.count == 1 ? "" : "s", span(s.rowless.lasting));
   return "";
 }
@@ -107,7 +107,7 @@ std::string rows_refused(const VitalSigns& s) {
 std::string batches_lost(const VitalSigns& s) {
   if (!s.lost.hopeless()) return "";
   return fmt::format(
-      "what is computed on rows is not finite, or has exploded, for {}: {} rows are dropped: the model has "
+      "gradients have not been finite, or have exploded, for {}: {} rows are dropped: the model has "
       "diverged",
       span(s.lost.lasting), s.lost.count);
 }
@@ -119,7 +119,8 @@ std::string loss_not_finite(const VitalSigns& s) {
 std::string loss_out_of_range(const VitalSigns& s) {
   if (s.diverged < sure_after || !s.loss || !s.guess) return "";
   return fmt::format(
-      "the loss is {:.4g} where guessing has {:.4g}, and has not come down for {}: the model has diverged",
+      "the loss is {:.4g}, that of a constant guess {:.4g}, and has not fallen for {}: the model has "
+      "diverged",
       *s.loss, *s.guess, span(s.diverged));
 }
 
@@ -134,24 +135,23 @@ std::string not_announced(const VitalSigns& s) {
 
 std::string not_saved(const VitalSigns& s) {
   if (s.unsaved >= unsaved_after)
-    return fmt::format("no checkpoint reaches the disk for {}: it is full, fails or hangs (the log has why)",
+    return fmt::format("no checkpoint has reached the disk for {}: it is full, fails or hangs (see the log)",
                        span(s.unsaved));
   if (s.uncommitted < uncommitted_after) return "";
-  return fmt::format("saved states are not committed for {}: too few disks of the group have them",
+  return fmt::format("saved states have not been committed for {}: too few disks of the group have them",
                      span(s.uncommitted));
 }
 
 std::string stream_silent(const VitalSigns& s) {
   if (s.silent < std::max(silence_least, gaps_of_silence * s.longest_gap)) return "";
-  return s.any_record
-             ? fmt::format("no record has come for {}; before, never more than {} passed without one",
-                           span(s.silent), span(std::max<Duration>(s.longest_gap, seconds(1))))
-             : fmt::format("no record has come since the start, {} ago", span(s.silent));
+  return s.any_record ? fmt::format("no record for {}; the longest gap before was {}", span(s.silent),
+                                    span(std::max<Duration>(s.longest_gap, seconds(1))))
+                      : fmt::format("no record since the start, {} ago", span(s.silent));
 }
 
 std::string partitions_unclaimed(const VitalSigns& s) {
   if (s.unclaimed.empty()) return "";
-  return fmt::format("no device of the group claims {}: give {} to one (source.partitions)",
+  return fmt::format("no device of the group claims {}: assign {} to one (source.partitions)",
                      listed(s.unclaimed, ", "), s.unclaimed.size() == 1 ? "it" : "them");
 }
 

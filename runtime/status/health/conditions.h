@@ -13,21 +13,20 @@
 
 namespace rivulet::runtime {
 
-/// Things that came to nothing, since the last one that did not.
+/// A run of failures since the last success.
 struct BadRun {
   std::uint64_t count = 0;
-  Duration lasting{};            ///< since the first of them
-  Duration spread{};             ///< from the first of them to the last
-  bool any_good = false;         ///< one before them, ever, was good
-  std::string_view most_common;  ///< reason; empty: not known
+  Duration lasting{};            ///< time since the first failure
+  Duration spread{};             ///< time from the first failure to the last
+  bool any_good = false;         ///< at least one success before
+  std::string_view most_common;  ///< reason; empty: unknown
 
-  /// All of it was bad for so long that the next one will be, too: many, or some that came one by one, or all
-  /// there ever were.
+  /// Whether the run is so long that the next item will fail too: many failures, failures spread over time,
+  /// or no success ever.
   [[nodiscard]] bool hopeless() const noexcept;
 };
 
-/// What conditions judge: one look at a device, and what is remembered of the looks before. Durations end
-/// now.
+/// The input of conditions: one snapshot of a device and what earlier snapshots left. Durations end now.
 struct VitalSigns {
   NodeState state = NodeState::starting;
   std::uint32_t world = 0;
@@ -38,45 +37,45 @@ struct VitalSigns {
   std::vector<TopicStatus> topics;
   struct Partition {
     PartitionStatus status;
-    Duration standing{};  ///< its state, its offset and what is in its way are the same since
+    Duration standing{};  ///< time since its state, offset or obstacle changed
   };
   std::vector<Partition> partitions;
   std::vector<std::string> unclaimed;
   bool any_record = false;
-  Duration silent{};       ///< since the last record, or since the first look; 0 while rows wait
-  Duration longest_gap{};  ///< between two looks that found records
-  BadRun refused;          ///< rows that the decoder refused, or that were truncated
-  BadRun rowless;          ///< records without any row
+  Duration silent{};       ///< time since the last record or the first check; 0 while rows wait
+  Duration longest_gap{};  ///< maximum time between two checks that found records
+  BadRun refused;          ///< rows rejected by the decoder, or truncated
+  BadRun rowless;          ///< records without rows
 
-  StreamFindings stream;  ///< of this device's own rows
+  StreamFindings stream;  ///< findings about this device's own rows
 
   // training
-  BadRun lost;                  ///< rows of batches that were not finite
-  bool loss_finite = true;      ///< of the group
-  std::optional<double> loss;   ///< of this device's own last rows
-  std::optional<double> guess;  ///< ... of a model that knows nothing of them
-  Duration diverged{};          ///< the loss is far above the guess, and does not come down
-  Duration stalled{};           ///< rows wait, or own steps are made, and no round was applied
-  Duration agreement_due{};     ///< from one agreement to the next, at the latest
+  BadRun lost;                  ///< rows of non-finite batches
+  bool loss_finite = true;      ///< group's loss
+  std::optional<double> loss;   ///< mean over this device's own last rows
+  std::optional<double> guess;  ///< loss of a constant guess on the same rows
+  Duration diverged{};          ///< time with the loss far above the guess and not falling
+  Duration stalled{};           ///< time with waiting rows or local steps, but without an applied round
+  Duration agreement_due{};     ///< maximum time between two synchronizations
   std::string control_trouble;
-  std::string went_back;   ///< the model has diverged, and no state since is known to be good
-  Duration unsaved{};      ///< since a state was to be saved, and none is on the disk
-  Duration uncommitted{};  ///< since a state was saved that the group has not committed
+  std::string went_back;   ///< set after a rollback, until a later state is known to be good
+  Duration unsaved{};      ///< time since a save was due, while nothing has reached the disk
+  Duration uncommitted{};  ///< time since the oldest saved state that the group has not committed
 };
 
-/// One way not to be of use. To add one: an entry in the list of conditions.cpp, and what it judges in
-/// VitalSigns. /readyz, page, `status`, the metric health_condition and the alerts on it follow.
+/// One way in which a device fails to be useful. To add one: an entry in the list of conditions.cpp and its
+/// inputs in VitalSigns. /readyz, page, `status`, the metric health_condition and its alerts follow.
 struct Condition {
-  std::string_view name;  ///< the metric's label
+  std::string_view name;  ///< label of the metric
   Grade grade;
-  /// Why it holds; empty: it does not.
+  /// Returns why the condition holds; empty if it does not.
   std::string (*phrase)(const VitalSigns&);
 };
 
-/// All of them, what explains most first.
+/// All conditions, the most explanatory first.
 std::span<const Condition> conditions() noexcept;
 
-/// What holds of these. Pure.
+/// Returns the conditions that hold. Pure.
 Health judge(const VitalSigns& signs);
 
 }  // namespace rivulet::runtime

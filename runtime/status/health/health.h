@@ -7,36 +7,35 @@
 
 namespace rivulet::runtime {
 
-/// How much of a device's use a condition takes.
+/// How severely a condition limits the device.
 enum class Grade : std::uint8_t {
-  waits,     ///< not ready until somebody comes or answers, as while the group forms
-  useless,   ///< not ready: it runs, and nothing useful comes of it until somebody acts
-  impaired,  ///< ready, but a part of its work is not done
+  waits,     ///< not ready: waits for a peer or a broker, as while the group forms
+  useless,   ///< not ready: runs without useful result until an operator acts
+  impaired,  ///< ready, but part of its work is not done
 };
 std::string_view name_of(Grade grade) noexcept;
 
-/// A condition that holds now (conditions.h has them all).
+/// A condition that currently holds (conditions.h lists all).
 struct Finding {
   std::string_view condition;
   Grade grade = Grade::useless;
   std::string phrase;  ///< names the cause: "topic "mnist" is gone"
 };
 
-/// What a device knows about its own use, as /readyz, the page, `status`, metrics and alerts have it. Plain
-/// values.
+/// Health of a device, as shown by /readyz, the page, `status`, metrics and alerts. Plain values.
 struct Health {
-  bool judged = false;            ///< false: nobody has looked yet
+  bool judged = false;            ///< false: not evaluated yet
   std::vector<Finding> findings;  ///< in the order of conditions()
 
   [[nodiscard]] bool ready() const noexcept;
-  /// The phrases of what makes it not ready, one after the other; empty: it is.
+  /// Phrases of the findings that make the device not ready, joined; empty if it is ready.
   [[nodiscard]] std::string why_not() const;
 };
 
-/// What is known of a device before it is judged.
+/// Constants of a device that the health check needs.
 struct HealthSetup {
-  bool steps_in_time = true;    ///< false: when rows are trained is not known, as where a fixed batch waits
-  std::size_t batch_least = 1;  ///< rows that a step waits for
+  bool steps_in_time = true;    ///< false: training time is unpredictable, as with a fixed batch
+  std::size_t batch_least = 1;  ///< minimum rows of a step
 };
 
 }  // namespace rivulet::runtime

@@ -10,7 +10,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration judge_every = std::chrono::milliseconds(500);
-/// This many times the loss of guessing is not learning, nor a stream that has changed.
+/// Beyond this multiple of the guess loss, neither slow learning nor drift of the stream explains the loss.
 constexpr double out_of_range = 10;
 
 constexpr auto lost_reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
@@ -53,7 +53,7 @@ void HealthWatch::look_at_stream(VitalSigns& signs, TimePoint now) {
   signs.source_trouble = status_.source_trouble();
   signs.topics = status_.topics();
   const std::uint64_t records = status_.records_consumed.load();
-  // While rows wait none may have been asked for.
+  // While rows wait, the source may not have been polled.
   if (records != records_ || status_.rows_waiting.load() > 0) {
     if (records_ > 0 && records != records_) longest_gap_ = std::max(longest_gap_, now - record_at_);
     records_ = records;
@@ -96,13 +96,13 @@ void HealthWatch::look_at_rows(VitalSigns& signs, TimePoint now) {
     dropped.at(i) = status_.rows_dropped[static_cast<DropReason>(i)];
   Reasons lost{};
   lost.at(lost_reason) = std::exchange(dropped.at(lost_reason), 0);
-  // Rows that nobody wants are neither good nor bad, but their records held some.
+  // Intentionally dropped rows are neither good nor bad, but their records did contain rows.
   std::uint64_t unwanted = 0;
   for (std::size_t i = 0; i < drop_reasons; ++i)
     if (is_harmless(static_cast<DropReason>(i))) unwanted += std::exchange(dropped.at(i), 0);
   signs.refused = refused_.look(consumed, dropped, now);
   signs.lost = lost_.look(status_.rows_trained.load(), lost, now);
-  // Of records that wait for room nobody knows what they hold: rows that wait are good ones, too.
+  // Records that wait for buffer space are not decoded yet, so waiting rows count as good.
   const std::uint64_t rows = std::accumulate(dropped.begin(), dropped.end(), consumed + unwanted);
   Reasons records{};
   records.front() = status_.records_consumed.load();
@@ -124,7 +124,7 @@ void HealthWatch::look_at_partitions(VitalSigns& signs, TimePoint now) {
   unclaimed_.set(static_cast<double>(signs.unclaimed.size()));
 }
 
-/// What halves again and again comes back by itself.
+/// A loss that keeps halving recovers by itself.
 void HealthWatch::look_at_loss(VitalSigns& signs, TimePoint now) {
   signs.loss_finite = !std::isinf(status_.loss.load());
   const double loss = status_.own_loss.load();
@@ -166,13 +166,13 @@ void HealthWatch::publish(Health health) {
     const bool holds = now != health.findings.end();
     const bool held = among(said_, all[i].name) != said_.end();
     holds_[i]->set(holds ? 1 : 0);
-    // How a group forms is in the log by itself.
+    // Membership already logs how the group forms.
     if (holds == held || all[i].grade == Grade::waits) continue;
     if (holds)
       log_.write(all[i].grade == Grade::useless ? Level::error : Level::warn, now->phrase,
                  {{"condition", std::string(all[i].name)}});
     else
-      log_.write(Level::info, "no longer so", {{"condition", std::string(all[i].name)}});
+      log_.write(Level::info, "condition ended", {{"condition", std::string(all[i].name)}});
   }
   ready_.set(health.ready() ? 1 : 0);
   said_ = health.findings;

@@ -14,10 +14,9 @@
 
 namespace rivulet::runtime {
 
-/// Judges its device again and again: what its threads have put into NodeStatus, and how that has changed.
-/// The verdict goes into NodeStatus::health(), into the metrics ready, health_condition and
-/// unclaimed_partitions, and into the log when a condition begins or ends. Owner: the ingest thread. Cost: a
-/// copy of some numbers and texts twice a second.
+/// Evaluates the device's health periodically from NodeStatus and its changes. Publishes the verdict to
+/// NodeStatus::health() and the metrics ready, health_condition and unclaimed_partitions. Logs when a
+/// condition begins or ends. Owner: the ingest thread. Cost: copies some numbers and strings twice a second.
 class HealthWatch {
  public:
   HealthWatch(HealthSetup setup, NodeStatus& status, MetricsSink& metrics, Logger& log);
@@ -25,10 +24,10 @@ class HealthWatch {
 
  private:
   using Reasons = std::array<std::uint64_t, drop_reasons>;
-  /// Counts what came to nothing since the last thing that did not.
+  /// Counts failures since the last success.
   class RunCount {
    public:
-    /// Totals so far; `bad` by reason.
+    /// Takes running totals; `bad` by reason.
     BadRun look(std::uint64_t good, const Reasons& bad, TimePoint now);
 
    private:
@@ -56,7 +55,7 @@ class HealthWatch {
   Logger& log_;
   Gauge& ready_;
   Gauge& unclaimed_;
-  std::vector<Gauge*> holds_;  ///< by conditions()
+  std::vector<Gauge*> holds_;  ///< in the order of conditions()
   // ingest thread
   TimePoint next_{};
   std::optional<TimePoint> began_;

@@ -6,7 +6,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration ask_every = std::chrono::seconds(20);
-/// The end of the device may have to wait for it.
+/// Bounded, because shutdown may have to wait for a pending request.
 constexpr Duration patience = std::chrono::seconds(2);
 constexpr Duration ask_again = std::chrono::seconds(3);
 
@@ -25,7 +25,7 @@ Turn TopicWatch::step() {
   for (std::size_t i = 0; answer && i < topics_.size(); ++i) {
     const stream::TopicFacts& facts = answer.value()[i];
     TopicStatus& topic = topics_[i];
-    // One that was never there is not gone: who needs it waits for it, and says so.
+    // A topic that never existed is not gone: its reader waits for it and reports that.
     const bool misses = !facts.partitions && topic.partitions >= 0;
     topic.gone = misses && missed_[i];
     doubtful = doubtful || (misses && !missed_[i]);

@@ -11,11 +11,11 @@
 
 namespace rivulet::runtime {
 
-/// Asks the broker every 20 s what it has of the job's topics: whether they are there, how many partitions
-/// they have, which of these no broker leads. A reader learns none of it by itself. A topic counts as gone
-/// when two answers in a row lack it, for a broker that has just started may not know all. Runs on a thread
-/// of its own, which nobody waits for: an answer takes as long as it likes. The embedded broker, whose topics
-/// are never deleted, is asked like any other.
+/// Queries the broker every 20 s about the job's topics: existence, partition count, partitions without a
+/// leader. The reader is not notified of these. A topic counts as gone when two successive answers lack it,
+/// because a freshly started broker may have incomplete metadata. Runs on its own thread, because an answer
+/// may take long; no other thread waits for it. The embedded broker never deletes topics, but is queried like
+/// any other.
 class TopicWatch final : public Agent {
  public:
   struct Topic {
@@ -30,9 +30,9 @@ class TopicWatch final : public Agent {
  private:
   const Clock& clock_;
   NodeStatus& status_;
-  const std::unique_ptr<stream::TopicLookup> lookup_;  ///< of `topics_`, in their order
+  const std::unique_ptr<stream::TopicLookup> lookup_;  ///< for `topics_`, in order
   std::vector<TopicStatus> topics_;
-  std::vector<bool> missed_;  ///< by the last answer
+  std::vector<bool> missed_;  ///< in the last answer
   TimePoint next_{};
 };
 

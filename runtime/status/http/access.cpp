@@ -15,7 +15,7 @@ Error wrong_file(const std::string& path, const std::string& why) {
   return {ErrorCode::invalid_config, fmt::format("http.token_file = '{}': {}", path, why)};
 }
 
-/// The time depends on the longest that a token may be, not on what differs where.
+/// Takes time proportional to the maximum token length, independent of the first difference.
 bool equal_in_constant_time(std::string_view said, std::string_view token) {
   std::array<unsigned char, Access::token_most> a{};
   std::array<unsigned char, Access::token_most> b{};
@@ -34,7 +34,7 @@ int sextet_of(char c) {
   return c == '/' ? 63 : -1;
 }
 
-/// Base64 up to its first sign that is none.
+/// Decodes base64 up to the first invalid character.
 std::string decoded(std::string_view text) {
   std::string out;
   unsigned bits = 0;
@@ -69,9 +69,9 @@ Result<Access> Access::from_file(const std::string& path) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   if (text.size() < token_least || text.size() > token_most)
     return wrong_file(path,
-                      fmt::format("must hold one line of {} to {} characters", token_least, token_most));
+                      fmt::format("must contain one line of {} to {} characters", token_least, token_most));
   if (!std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; }))
-    return wrong_file(path, "must hold one line of letters, digits and signs without blanks");
+    return wrong_file(path, "must contain one line of printable characters without blanks");
   return Access(text);
 }
 

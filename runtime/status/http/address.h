@@ -6,13 +6,13 @@
 namespace rivulet::runtime {
 
 struct Address {
-  std::string host;  ///< as a number
+  std::string host;  ///< numeric IPv4 address
   int port = 0;
-  bool loopback = true;  ///< only this machine reaches it
+  bool loopback = true;  ///< reachable only from this machine
 };
 
-/// "127.0.0.1:9464", "localhost:0", "0.0.0.0:9464"; IPv4 only, as the server is built. Errors: invalid_config
-/// (names http.listen and what is wrong).
+/// Parses "127.0.0.1:9464", "localhost:0", "0.0.0.0:9464"; IPv4 only, as the server is built. Errors:
+/// invalid_config (names http.listen and the reason).
 Result<Address> parse_listen(const std::string& listen);
 
 }  // namespace rivulet::runtime

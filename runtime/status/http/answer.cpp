@@ -23,7 +23,7 @@ PageAnswer answer(int status, const char* type, std::string body) {
           {{"Content-Type", type}, {"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}}};
 }
 
-/// `told`: may the reader see why?
+/// `told`: whether the answer includes the reason.
 PageAnswer probe(const std::function<bool(std::string&)>& ask, bool told) {
   std::string why;
   if (ask(why)) return answer(200, text_type, "ok\n");
@@ -31,20 +31,20 @@ PageAnswer probe(const std::function<bool(std::string&)>& ask, bool told) {
 }
 
 PageAnswer unauthorised() {
-  PageAnswer out = answer(401, text_type, "these pages need the token of http.token_file\n");
+  PageAnswer out = answer(401, text_type, "these pages require the token of http.token_file\n");
   out.headers.emplace_back("WWW-Authenticate", R"(Basic realm="rivulet", charset="UTF-8")");
   return out;
 }
 
-/// 128 bits that nobody can guess, as hexadecimal digits.
+/// Returns 128 random bits as hexadecimal digits.
 std::string fresh_nonce() {
   std::array<std::uint64_t, 2> bits{};
-  const auto got = getrandom(bits.data(), sizeof bits, 0);  // so few bytes always come whole
+  const auto got = getrandom(bits.data(), sizeof bits, 0);  // requests up to 256 bytes are never short
   RIVULET_CHECK(got == static_cast<ssize_t>(sizeof bits), "the kernel's random numbers");
   return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 
-/// Nothing but the page's own script and style runs, and it talks to this server alone.
+/// The policy allows only the page's own script and style, and connections to this server.
 PageAnswer html_page(const std::function<std::string(const std::string&)>& page) {
   const std::string nonce = fresh_nonce();
   PageAnswer out = answer(200, html_type, page(nonce));
@@ -62,7 +62,7 @@ PageAnswer html_page(const std::function<std::string(const std::string&)>& page)
 PageAnswer answer_to(const HttpRequest& request, const HttpServer::Pages& pages, const Access& access) {
   const auto& [method, path, authorization] = request;
   if (method != "GET") {
-    PageAnswer refused = answer(405, text_type, "this server is read-only: GET\n");
+    PageAnswer refused = answer(405, text_type, "this server is read-only: use GET\n");
     refused.headers.emplace_back("Allow", "GET");
     return refused;
   }
@@ -75,11 +75,11 @@ PageAnswer answer_to(const HttpRequest& request, const HttpServer::Pages& pages,
   if (path == "/api/v1/status") return answer(200, json_type, pages.status_json() + "\n");
   if (path == "/api/v1/group") return answer(200, json_type, pages.group_json() + "\n");
   return answer(404, text_type,
-                "no such page; there are: / /metrics /livez /readyz /api/v1/status /api/v1/group\n");
+                "no such page; available: / /metrics /livez /readyz /api/v1/status /api/v1/group\n");
 }
 
 PageAnswer answer_to_unreadable() {
-  return answer(400, text_type, "the request could not be read, or came too slowly\n");
+  return answer(400, text_type, "the request is malformed, or arrived too slowly\n");
 }
 
 }  // namespace rivulet::runtime

@@ -9,25 +9,25 @@
 
 namespace rivulet::runtime {
 
-/// What of a request an answer depends on, as it was sent: nothing is decoded or tidied up first, so nothing
-/// can be understood in two ways.
+/// The parts of a request that determine the answer, byte for byte as sent: nothing is decoded or normalized,
+/// so no request has two readings.
 struct HttpRequest {
   std::string_view method;
-  std::string_view path;           ///< without the query
-  std::string_view authorization;  ///< of that header; empty if there is none
+  std::string_view path;           ///< without query string
+  std::string_view authorization;  ///< value of that header; empty if absent
 };
 
 struct PageAnswer {
   int status = 200;
   std::string body;
-  std::vector<std::pair<const char*, std::string>> headers;  ///< besides Content-Length and Connection
+  std::vector<std::pair<const char*, std::string>> headers;  ///< other than Content-Length and Connection
 };
 
-/// What is answered, and to whom: every decision of the server. No text of the request gets into the answer.
-/// Pure but for the pages that it asks for, and the nonce of the page for browsers.
+/// Makes every decision of the server: content and access. No text of the request appears in the answer. Pure
+/// except for the page callbacks and the nonce of the HTML page.
 PageAnswer answer_to(const HttpRequest& request, const HttpServer::Pages& pages, const Access& access);
 
-/// To a request whose head is too long, or comes too slowly: 400.
+/// Answer to a request whose head is too long or too slow: 400.
 PageAnswer answer_to_unreadable();
 
 }  // namespace rivulet::runtime

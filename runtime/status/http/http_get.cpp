@@ -15,7 +15,7 @@ constexpr std::size_t answer_head_most = 16 << 10;
 constexpr std::size_t answer_body_most = 4 << 20;
 constexpr long exchange_most_ms = 4000;
 
-/// An answer while it comes.
+/// An answer being received.
 struct Incoming {
   const StopRequest* stop = nullptr;
   std::string body;
@@ -41,20 +41,20 @@ int ask_stop(void* to, curl_off_t /*all*/, curl_off_t /*now*/, curl_off_t /*all_
   return stop != nullptr && stop->load() != 0 ? 1 : 0;
 }
 
-/// What is wrong with the answer; empty: nothing.
+/// Returns why the answer is invalid; empty if it is valid.
 std::string complaint(CURLcode code, CURL* curl, const char* detail, const Incoming& incoming) {
   switch (code) {
-    case CURLE_OK: return incoming.head_whole ? "" : "the answer is cut off";
-    case CURLE_PARTIAL_FILE: return "the answer is cut off";
-    case CURLE_GOT_NOTHING: return "closed without an answer";
-    case CURLE_OPERATION_TIMEDOUT: return "no whole answer in time";
-    case CURLE_FILESIZE_EXCEEDED: return "the answer is longer than 4 MiB";
+    case CURLE_OK: return incoming.head_whole ? "" : "the response is incomplete";
+    case CURLE_PARTIAL_FILE: return "the response is incomplete";
+    case CURLE_GOT_NOTHING: return "connection closed without a response";
+    case CURLE_OPERATION_TIMEDOUT: return "no complete response in time";
+    case CURLE_FILESIZE_EXCEEDED: return "the response is longer than 4 MiB";
     case CURLE_WRITE_ERROR:
-      return incoming.head_whole ? "the answer is longer than 4 MiB" : "the answer is not one of HTTP";
+      return incoming.head_whole ? "the response is longer than 4 MiB" : "the response is not HTTP";
     case CURLE_UNSUPPORTED_PROTOCOL:  // 0.9
     case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_OUT_OF_MEMORY:  // more in one line of a head than libcurl takes
-      return "the answer is not one of HTTP";
+    case CURLE_OUT_OF_MEMORY:  // a header line beyond libcurl's limit
+      return "the response is not HTTP";
     default: break;
   }
   long number = 0;
@@ -67,7 +67,7 @@ using Handle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
 using Lines = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
 
 Handle open_handle() {
-  // Never undone: other threads may be asking.
+  // Never cleaned up: other threads may have requests in flight.
   [[maybe_unused]] static const CURLcode once = curl_global_init(CURL_GLOBAL_NOTHING);
   return {curl_easy_init(), curl_easy_cleanup};
 }
@@ -93,13 +93,13 @@ Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // whatever the environment says
-  // 1.0: who answers it sends no body in chunks.
+  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // ignores proxies set in the environment
+  // HTTP/1.0, so that the server sends no chunked body.
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_0));
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, lines.get());
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, exchange_most_ms);
-  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // also while a name is looked up
+  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // also during name resolution
   curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(answer_body_most));
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_head_line);

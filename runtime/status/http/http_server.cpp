@@ -28,25 +28,25 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr auto asking_most = std::chrono::seconds(2);      ///< for a request's head to arrive
-constexpr auto answering_most = std::chrono::seconds(10);  ///< for an answer to be taken
-constexpr std::size_t asking_kept = 256;                   ///< connections whose head is not complete
-constexpr std::size_t answering_kept = 32;                 ///< answers that have yet to be taken
-constexpr unsigned closing_kept = 32;                      ///< shut down; the library has yet to notice
+constexpr auto asking_most = std::chrono::seconds(2);      ///< for receiving a request's head
+constexpr auto answering_most = std::chrono::seconds(10);  ///< for the client to read an answer
+constexpr std::size_t asking_kept = 256;                   ///< connections with an incomplete head
+constexpr std::size_t answering_kept = 32;                 ///< answers not yet read by the client
+constexpr unsigned closing_kept = 32;                      ///< shut down, not yet noticed by the library
 constexpr std::size_t head_most = 8192;
 constexpr int headers_most = 64;
-constexpr std::size_t connection_bytes = 16384;  ///< a head, its table of headers, the head of an answer
+constexpr std::size_t connection_bytes = 16384;  ///< request head, header table, response head
 constexpr std::size_t piece_bytes = 16384;
 constexpr int backlog = 256;
 
 struct Visit;
 using Visits = std::list<Visit>;
 
-/// One connection. It is in one of the lists of its server.
+/// One connection, always in exactly one of the server's lists.
 struct Visit {
   int fd = -1;
   TimePoint until;
-  std::string page;  ///< what is answered; empty again when it is given up
+  std::string page;  ///< answer body; cleared when the connection is given up
   Visits* list = nullptr;
   Visits::iterator self;
 };
@@ -79,10 +79,10 @@ class Server final : public HttpServer {
   const int wake_;
   int port_ = 0;
   MHD_Daemon* daemon_ = nullptr;
-  // http thread; the first of each list is the oldest, and due first
+  // http thread; each list is ordered by age, so its first entry is due first
   const RealClock clock_;
-  Visits asking_;     ///< the head has yet to come
-  Visits answering_;  ///< an answer goes out
+  Visits asking_;     ///< waiting for the request head
+  Visits answering_;  ///< sending an answer
   Visits leaving_;    ///< shut down
   std::thread thread_;
 };
@@ -106,7 +106,7 @@ void Server::run() {
 }
 
 int Server::patience_ms() const {
-  MHD_UNSIGNED_LONG_LONG pending = 0;  // what the library has read and has yet to look at
+  MHD_UNSIGNED_LONG_LONG pending = 0;  // bytes read by the library and not yet processed
   if (MHD_get_timeout(daemon_, &pending) == MHD_YES && pending == 0) return 0;
   TimePoint next = clock_.now() + answering_most;
   for (const Visits* visits : {&asking_, &answering_})
@@ -120,14 +120,14 @@ void Server::move(Visit& visit, Visits& to) {
   visit.list = &to;
 }
 
-/// The library notices the shutdown with its next look, and closes.
+/// The library notices the shutdown when it polls next, and closes the connection.
 void Server::give_up(Visit& visit) {
   ::shutdown(visit.fd, SHUT_RDWR);
   std::string().swap(visit.page);
   move(visit, leaving_);
 }
 
-// The library's own timeouts begin anew with every byte.
+// Needed because the library restarts its own timeouts with every byte.
 void Server::end_overdue() {
   static const std::string too_slow = [] {
     const PageAnswer answer = answer_to_unreadable();
@@ -161,7 +161,7 @@ void Server::on_connection(void* server, MHD_Connection* connection, void** visi
   *visit = &opened;
 }
 
-/// A head is complete. What may come behind it matters to no page.
+/// Called when a head is complete. Request bodies are ignored.
 MHD_Result Server::on_head(void* server, MHD_Connection* connection, const char* path, const char* method,
                            const char* /*version*/, const char* /*body*/, std::size_t* /*body_bytes*/,
                            void** /*context*/) {
@@ -184,7 +184,7 @@ ssize_t read_page(void* visit, std::uint64_t at, char* to, std::size_t most) {
 }
 
 MHD_Result Server::send(MHD_Connection* connection, Visit& visit, PageAnswer answer) {
-  if (visit.list != &asking_) return MHD_NO;  // given up; its head came all the same
+  if (visit.list != &asking_) return MHD_NO;  // given up before its head was complete
   if (answering_.size() == answering_kept) give_up(answering_.front());
   move(visit, answering_);
   visit.until = clock_.now() + answering_most;
@@ -199,12 +199,12 @@ MHD_Result Server::send(MHD_Connection* connection, Visit& visit, PageAnswer ans
   return queued;
 }
 
-/// A path counts as it was sent.
+/// Leaves the path unescaped.
 std::size_t as_sent(void* /*none*/, MHD_Connection* /*connection*/, char* text) {
   return std::string_view(text).size();
 }
 
-/// A socket that listens, or -1 with errno.
+/// Returns a listening socket, or -1 with errno.
 int listening_socket(const Address& address) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
@@ -247,7 +247,7 @@ Status Server::open(const std::string& listen, const Address& address) {
                        on_connection, this, MHD_OPTION_UNESCAPE_CALLBACK, as_sent, nullptr, MHD_OPTION_END);
   if (daemon_ == nullptr) {
     ::close(fd);
-    return cannot_listen(listen, "the server does not start");
+    return cannot_listen(listen, "the server failed to start");
   }
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "http");
@@ -261,10 +261,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& listen,
   const Result<Address> address = parse_listen(listen);
   if (!address) return address.error();
   if (!address.value().loopback && !access.needs_token())
-    return Error{ErrorCode::invalid_config,
-                 fmt::format("http.listen = '{}' is reached from other machines: http.token_file must name a "
-                             "file with the token that readers need",
-                             listen)};
+    return Error{
+        ErrorCode::invalid_config,
+        fmt::format("http.listen = '{}' is reachable from other machines: http.token_file must name a "
+                    "file with the token that clients need",
+                    listen)};
   auto server = std::make_unique<Server>(std::move(pages), access);
   if (Status opened = server->open(listen, address.value()); !opened) return opened.error();
   return std::unique_ptr<HttpServer>(std::move(server));

@@ -9,25 +9,25 @@
 
 namespace rivulet::runtime {
 
-/// Read-only GET pages on libmicrohttpd: / for people, /metrics /livez /readyz /api/v1/status /api/v1/group
-/// for programs. Where a token is needed, the probes answer without it, but only whether, not why.
+/// Read-only GET pages on libmicrohttpd: / for browsers, /metrics /livez /readyz /api/v1/status /api/v1/group
+/// for programs. With a token configured, the probes answer without it, but give no reason.
 ///
-/// One thread, "http", reads all requests and makes all answers, so what Pages call must not wait. A client
-/// that sends nothing, or half of something, holds up nobody: a head has two seconds to arrive, an answer ten
-/// to be taken. Of connections without a whole head 256 are kept, and 32 answers that have yet to be taken;
-/// for the next one the oldest is closed. Memory: 16 KiB for each connection, and its page.
+/// One thread, "http", reads all requests and makes all answers, so the Pages callbacks must not block. Idle
+/// or slow clients delay nobody: a request head must arrive within two seconds, an answer must be read within
+/// ten. At most 256 connections without a complete head and 32 unread answers are kept; one more closes the
+/// oldest. Memory: 16 KiB for each connection, and its page.
 class HttpServer {
  public:
   struct Pages {
     std::function<std::string()> metrics;
-    std::function<bool(std::string& why)> live;   ///< threads beat; never the broker
-    std::function<bool(std::string& why)> ready;  ///< group formed, broker there
+    std::function<bool(std::string& why)> live;   ///< all threads make progress; independent of the broker
+    std::function<bool(std::string& why)> ready;  ///< group formed, broker reachable
     std::function<std::string()> status_json;
     std::function<std::string()> group_json;
-    std::function<std::string(const std::string& nonce)> page;  ///< what a browser is shown at /
+    std::function<std::string(const std::string& nonce)> page;  ///< HTML page served at /
   };
-  /// "127.0.0.1:9464"; port 0 picks one. Errors: unavailable (port taken: names the address), invalid_config
-  /// (not ADDRESS:PORT, or others than this machine reach it and no token is needed).
+  /// `listen`: "127.0.0.1:9464"; port 0 picks one. Errors: unavailable (port taken: names the address),
+  /// invalid_config (not ADDRESS:PORT, or reachable from other machines without a token).
   static Result<std::unique_ptr<HttpServer>> start(const std::string& listen, Pages pages,
                                                    const Access& access = {});
   virtual ~HttpServer() = default;  ///< closes all connections
@@ -35,21 +35,21 @@ class HttpServer {
   [[nodiscard]] virtual int port() const noexcept = 0;
 };
 
-/// What a server answered.
+/// Answer of a server.
 struct HttpAnswer {
   int status = 0;  ///< 200, 503, ...
   std::string body;
 };
 
-/// GET http://host:port/path, within four seconds from the first byte to the last, 4 MiB at most; no redirect
-/// is followed and no proxy asked. `host`: a name or a number, in brackets if it has colons. `authorization`:
-/// Access::header(). `stop`: ends it when it is raised, at once if the signal interrupts this thread, within
-/// a second otherwise. Errors: unavailable (nobody answers, or not wholly; names the address). Any thread.
+/// Requests GET http://host:port/path. Limits: four seconds in total, 4 MiB; no redirects, no proxy. `host`:
+/// a name or an address, in brackets if it has colons. `authorization`: Access::header(). Raising `stop`
+/// cancels the request: at once if the signal interrupts this thread, else within a second. Errors:
+/// unavailable (no answer, or an incomplete one; names the address). Any thread.
 Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string& path,
                             const std::string& authorization, const StopRequest* stop = nullptr);
 
-/// The same for who wants the page or nothing. Errors: unavailable (also if the answer is not 200: what it
-/// says).
+/// Like http_ask(), but treats any status other than 200 as an error. Errors: unavailable (with the body of
+/// such an answer).
 Result<std::string> http_get(const std::string& host, int port, const std::string& path,
                              const std::string& authorization = "");
 

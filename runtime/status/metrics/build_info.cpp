@@ -16,7 +16,8 @@ constexpr std::string_view built_for = "aarch64";
 constexpr std::string_view built_for = "other";
 #endif
 
-/// A version begins with a digit; what is not in the build is a sentence.
+/// Returns the version of `library`. A version begins with a digit; the fact of an absent library is a
+/// sentence.
 std::string version_of(std::string_view library, std::span<const std::pair<std::string, std::string>> facts) {
   for (const auto& [name, value] : facts)
     if (name == library && !value.empty() && value.front() >= '0' && value.front() <= '9')

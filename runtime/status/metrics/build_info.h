@@ -7,16 +7,16 @@
 
 namespace rivulet::runtime {
 
-/// What this program is made of, as labels of build_info. A library that the build has not is "none".
+/// Versions of the program and its libraries, as labels of build_info. An absent library is "none".
 struct BuildInfo {
   std::string version;
   std::string revision;
   std::string torch;
   std::string librdkafka;
   std::string cuda;
-  std::string arch;  ///< of the processors that it runs on: "x86_64", "aarch64"
+  std::string arch;  ///< CPU architecture: "x86_64", "aarch64"
 };
-/// `facts`: of devices::numeric_library_facts().
+/// `facts`: from devices::numeric_library_facts().
 BuildInfo build_info(std::span<const std::pair<std::string, std::string>> facts);
 void publish_build_info(MetricsSink& metrics, const BuildInfo& info);
 void publish_device_info(MetricsSink& metrics, const std::string& device, const std::string& model,

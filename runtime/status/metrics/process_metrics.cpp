@@ -13,7 +13,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Field `number` of /proc/self/stat, counted from 1 as proc(5) does; the name in brackets may contain
+/// Returns field `number` of /proc/self/stat, counted from 1 as in proc(5). The name in brackets may contain
 /// blanks.
 double stat_field(int number) {
   std::ifstream file("/proc/self/stat");
@@ -42,7 +42,7 @@ double start_time_s() {
   return boot + ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// Of a folder of /proc/self; -1 if it cannot be read.
+/// Returns the number of entries of a directory of /proc/self; -1 if unreadable.
 double entries_of(const char* folder) {
   std::error_code error;
   double count = 0;
@@ -54,7 +54,7 @@ double entries_of(const char* folder) {
 
 double open_files() {
   const double all = entries_of("/proc/self/fd");
-  return all < 0 ? -1 : all - 1;  // less the one that listed them
+  return all < 0 ? -1 : all - 1;  // minus the descriptor of this listing
 }
 
 double limit_of_files() {
@@ -62,8 +62,8 @@ double limit_of_files() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : -1;
 }
 
-/// Mapped and resident, as /proc/self/statm has them; -1 if it cannot be read. Not from stat, where an
-/// emulator of another processor has zeros.
+/// Returns mapped and resident bytes from /proc/self/statm; -1 if unreadable. /proc/self/stat has zeros under
+/// CPU emulation.
 std::pair<double, double> memory_bytes() {
   double all = -1;
   double resident = -1;

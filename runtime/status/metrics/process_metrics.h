@@ -4,18 +4,18 @@
 
 namespace rivulet::runtime {
 
-/// One reading of the process set that every Prometheus client exports under the same names.
+/// One value of the standard process metrics, which every Prometheus client exports under the same names.
 struct ProcessMetric {
-  std::string name;  ///< without any prefix of ours
+  std::string name;  ///< without our prefix
   std::string help;
   bool counter = false;
   double value = 0;
 };
-/// From /proc; what cannot be read is left out.
+/// Reads /proc; omits unreadable values.
 std::vector<ProcessMetric> read_process_metrics();
 
-/// Since the program was started, so that "exec to first step" includes loading its libraries; 0 where it
-/// cannot be read.
+/// Returns the seconds since the program was started, so that "exec to first step" includes loading its
+/// libraries; 0 if unreadable.
 double process_age_seconds();
 
 }  // namespace rivulet::runtime

@@ -36,16 +36,15 @@ constexpr Definition definitions[] = {
 #undef RIVULET_METRIC
 };
 
-// At most twelve buckets, the one without an end included, and for ever: a changed boundary breaks every
-// recorded query.
+// At most twelve buckets, +Inf included. Boundaries are permanent: a changed one breaks every recorded query.
 using Buckets = std::vector<double>;
 Buckets buckets_of(std::string_view name) {
   if (name == "batch_rows") return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
   if (name == "record_delay_seconds") return {0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 10, 60, 600, 3600};
   if (name == "decode_duration_seconds")
     return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.25, 1};
-  // Of a step or an exchange. Own steps and slow streams make rounds of seconds: neighbours are at most a
-  // factor of 2.5 apart from 100 ms to 15 s, so that no percentile is that much too large.
+  // Steps and exchanges. Local steps and slow streams make rounds of seconds: from 100 ms to 15 s,
+  // neighbouring bounds differ by at most a factor of 2.5, which bounds the error of percentiles.
   return {0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1, 2.5, 6, 15, 60};
 }
 
@@ -73,8 +72,8 @@ struct GaugeHandle final : Gauge {
 };
 using LabelMap = std::map<std::string, std::string>;
 
-/// prometheus-cpp's own takes a mutex for every value, which a thread that is scraping may hold: here the one
-/// that measures never waits. A scrape between two values may count one that its sum lacks yet.
+/// prometheus-cpp's histogram takes a mutex for every value, which a scraping thread may hold. Here,
+/// observing never waits. A scrape may count a value that the sum does not include yet.
 class AtomicHistogram final : public Histogram {
  public:
   AtomicHistogram(const Definition& of, LabelMap labels)
@@ -113,7 +112,7 @@ class AtomicHistogram final : public Histogram {
 
 using Key = std::pair<std::string, LabelMap>;
 
-// With InsertBehavior::Merge the second call returns the family of the first.
+// With InsertBehavior::Merge, a second registration returns the existing family.
 template <class Builder>
 auto& family(Builder builder, const Definition& d, prometheus::Registry& registry) {
   return builder.Name("rivulet_" + std::string(d.name)).Help(std::string(d.help)).Register(registry);
@@ -166,7 +165,7 @@ class Sink final : public PrometheusSink {
     family.Remove(&found->second.to);
     handles.erase(found);
   }
-  /// The handle of a name and its labels: made once, the same ever after.
+  /// Returns the handle of a name and its labels. Created once, then stable.
   template <class Handle, class Make>
   Handle& resolve(std::map<Key, Handle>& handles, const Definition& definition, Labels labels, Make make) {
     Key key{std::string(definition.name), {}};
@@ -175,12 +174,12 @@ class Sink final : public PrometheusSink {
     if (const auto found = handles.find(key); found != handles.end()) return found->second;
     try {
       return handles.try_emplace(key, make(definition, key.second)).first->second;
-    } catch (const std::exception& e) {  // a label name that Prometheus forbids
+    } catch (const std::exception& e) {  // invalid label name
       check_failed(__FILE__, __LINE__, "labels of a metric", e.what());
     }
   }
 
-  // shared, under mutex_ (the registry has its own as well)
+  // shared, under mutex_ (the registry also has its own)
   std::mutex mutex_;
   prometheus::Registry registry_{prometheus::Registry::InsertBehavior::Merge};
   std::map<Key, CounterHandle> counters_;
@@ -202,7 +201,7 @@ std::vector<prometheus::MetricFamily> process_families() {
 
 std::vector<prometheus::MetricFamily> Sink::histogram_families() {
   std::vector<prometheus::MetricFamily> families;
-  const std::lock_guard lock(mutex_);  // of who makes a new one; nobody measures under it
+  const std::lock_guard lock(mutex_);  // held only to create a series, never to observe
   for (const auto& [key, histogram] : histograms_) {
     const std::string name = "rivulet_" + key.first;
     if (families.empty() || families.back().name != name)

@@ -6,13 +6,13 @@
 
 namespace rivulet::runtime {
 
-/// MetricsSink over a prometheus-cpp registry, with the process_* set read from /proc at each scrape.
+/// MetricsSink over a prometheus-cpp registry. Adds the process_* set from /proc at each scrape.
 class PrometheusSink : public MetricsSink {
  public:
-  /// The text exposition of everything. Thread-safe.
+  /// Returns all metrics in text exposition format. Thread-safe.
   [[nodiscard]] virtual std::string scrape() = 0;
 };
-/// Job and device are labels of one info metric alone, not of every series.
+/// Job and device are labels of one info metric only, not of every series.
 std::unique_ptr<PrometheusSink> make_prometheus_sink();
 
 }  // namespace rivulet::runtime

@@ -6,17 +6,17 @@
 
 #include "runtime/status/page/node_report.h"
 
-/// Private to page/: numbers, tables and tiles as HTML. Pure.
+/// Private to page/: HTML for numbers, tables and tiles. Pure.
 namespace rivulet::runtime::html {
 
 using Whole = NodeReport::Whole;
 using Number = NodeReport::Number;
 
 std::string escaped(std::string_view text);
-/// 1234567 -> "1 234 567", with a blank that does not break the line.
+/// 1234567 -> "1 234 567", with no-break spaces.
 std::string grouped(const std::string& digits);
 
-// The forms of numbers; "–" where there is none.
+// Formats of numbers; "–" if missing.
 std::string count(Whole value);
 std::string bytes(Whole value);
 std::string decimal(Number value, int digits);
@@ -25,14 +25,14 @@ std::string ten_thousandths(Number value);
 std::string seconds(Number value);
 std::string milliseconds(Number value);
 std::string percent(Number value);
-std::string number(Number value);                    ///< four digits
-std::string each(const NodeReport::Counts& counts);  ///< empty: they have a table of their own
+std::string number(Number value);                    ///< four significant digits
+std::string each(const NodeReport::Counts& counts);  ///< empty: shown in a separate table
 
 Number as_number(Number value);
 Number as_number(Whole value);
 Number as_number(const NodeReport::Counts& counts);
 
-/// A number that is shown under its caption; its course is found again by this name.
+/// A value with its caption. The page's charts find it by `key`.
 struct Cell {
   const char* key;
   const char* caption;
@@ -40,7 +40,7 @@ struct Cell {
   Number value;
 };
 
-/// Those of core/metrics.def.
+/// The values of core/metrics.def.
 struct Cells {
   const NodeReport& of;
 #define RIVULET_VALUE(key, type, first, form, caption, ...) \
@@ -52,24 +52,24 @@ struct Captions {
 #include "core/metrics.def"
 };
 
-/// What belongs together, in one box. There are four of them, so that no row of boxes is left with fewer.
+/// A box of related values. There are four boxes, so that rows of boxes are never ragged.
 class Tiles {
  public:
   explicit Tiles(const char* heading);
   void add(const char* key, const char* name, const std::string& shown);
   void add(const Cell& cell) { add(cell.key, cell.caption, cell.shown); }
-  void add_series(const Cell& cell);  ///< one whose course is drawn
+  void add_series(const Cell& cell);  ///< adds a charted value
   [[nodiscard]] std::string html() const { return html_ + "</dl></section>\n"; }
 
  private:
   std::string html_;
 };
 
-/// A table whose columns are "words" (left, broken over lines) or numbers (right).
+/// A table. A column holds words (left-aligned, wrapped) or numbers (right-aligned).
 class Table {
  public:
   Table(const std::string& id, const std::vector<std::pair<std::string, bool>>& columns);
-  /// Cells are HTML.
+  /// `cells`: HTML.
   void row(const std::vector<std::string>& cells, std::string_view row_class = "");
   [[nodiscard]] std::string html() const { return html_ + "</tbody></table></div>\n"; }
 

@@ -12,7 +12,7 @@ namespace {
 
 using ReadJson = nlohmann::ordered_json;
 
-/// A member of an object; null if it is not there.
+/// Returns a member of an object; null if absent.
 const ReadJson& member_of(const ReadJson& object, const char* name) {
   static const ReadJson nothing;
   if (!object.is_object()) return nothing;
@@ -20,7 +20,7 @@ const ReadJson& member_of(const ReadJson& object, const char* name) {
   return found == object.end() ? nothing : *found;
 }
 
-/// The elements of an array; none if it is not there.
+/// Returns an array member; empty if absent.
 const ReadJson& array_of(const ReadJson& object, const char* name) {
   static const ReadJson none = ReadJson::array();
   const ReadJson& value = member_of(object, name);
@@ -32,7 +32,7 @@ std::string text_in(const ReadJson& object, const char* name) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-/// Every whole number below is a double. What answers with more is printed all the same, and fits its column.
+/// Doubles represent every integer below this exactly. Larger values are clamped to it and fit their column.
 constexpr double most_shown = 9e15;
 
 NodeReport::Number number_in(const ReadJson& object, const char* name) {

@@ -10,15 +10,14 @@
 
 namespace rivulet::runtime {
 
-/// What /api/v1/status and /api/v1/group of a device hold, parsed once for all who show it to people: the
-/// page for browsers, `rivulet status`, `rivulet top`, `rivulet demo`. A text that is not there is empty, a
-/// number that is not there nullopt. Numbers lie between -9e15 and 9e15: one beyond is that. Texts are as
-/// they came, whatever is in them: who shows them escapes them. Plain values.
+/// /api/v1/status and /api/v1/group of a device, parsed once for all displays: the page for browsers,
+/// `rivulet status`, `rivulet top`, `rivulet demo`. A missing text is empty, a missing number nullopt.
+/// Numbers are clamped to ±9e15. Texts are unescaped input: the display escapes them. Plain values.
 struct NodeReport {
   using Whole = std::optional<std::int64_t>;
   using Number = std::optional<double>;
-  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;  ///< by name, without those that are 0
-  /// What a number of NodeStatus is to a reader.
+  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;  ///< by name, zeros omitted
+  /// The reader's type for a value of NodeStatus.
   template <class Plain>
   struct Read {
     using As = std::conditional_t<std::is_floating_point_v<Plain>, Number,
@@ -30,17 +29,17 @@ struct NodeReport {
     std::string reason;
     Whole partition, next_offset, high_watermark, skipped;
   };
-  struct Member {  ///< of the group, in the round that is shown
+  struct Member {  ///< of the group, in the displayed round
     std::string id;
     Number rows_per_s, weight, wait_s, compute_s, ready_before_last_s;
     Whole rows_waiting, rows, next_rows;
   };
-  struct Class {  ///< of the last rows
+  struct Class {  ///< over the last rows
     std::string name;
     Whole rows;
     Number recall, precision;
   };
-  /// On this device's own last rows, each before it is trained.
+  /// Scores on this device's own last rows, each before training.
   struct Own {
     Whole rows;
     Number loss, accuracy, largest_share, mean_absolute_error, r2;
@@ -56,55 +55,56 @@ struct NodeReport {
 
   // the device
   std::string id, job, model;
-  std::string state;    ///< of NodeState
-  std::string phrase;   ///< "forming: waiting for c"; empty while it trains
-  std::string trouble;  ///< what is in the way of being of use, but that its group forms; empty: nothing
-  std::vector<std::string> impaired;  ///< what is left undone while it is ready
+  std::string state;                  ///< NodeState
+  std::string phrase;                 ///< "forming: waiting for c"; empty while it trains
+  std::string trouble;                ///< why it is not ready, other than forming; empty: nothing
+  std::vector<std::string> impaired;  ///< findings that leave it ready
   std::string digest;
-  // The numbers of core/metrics.def.
+  // The values of core/metrics.def.
 #define RIVULET_VALUE(key, type, ...) Read<type::Plain>::As key{};
 #include "core/metrics.def"
   Own own;
   std::vector<Partition> partitions;
-  std::vector<std::string> unclaimed;  ///< "mnist:1": no device of the group claims it
+  std::vector<std::string> unclaimed;  ///< partitions without a claim: "mnist:1"
 
   // its group
-  Whole group_view, told_round;    ///< which round the members and sentences are of
-  std::string ready_last;          ///< whom all others waited for in it
-  std::vector<std::string> said;   ///< why it did what it did, the main sentences first
+  Whole group_view, told_round;    ///< the round that members and sentences describe
+  std::string ready_last;          ///< the member that all others waited for
+  std::vector<std::string> said;   ///< explanation of the round, the main sentences first
   std::vector<Member> members;     ///< by rank; empty before the first round
   std::vector<Round> last_rounds;  ///< newest first
 };
 
-/// A number that counts something; 0 if it is not there.
+/// Returns a count; 0 if missing.
 constexpr std::uint64_t count_of(const NodeReport::Whole& number) noexcept {
   return number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
 }
 
-/// The first sentences of `said` are shown to everybody, the others to those who ask for them.
+/// Number of sentences of `said` shown by default; the rest is in the details.
 constexpr std::size_t main_sentences = 3;
 
-/// nullopt if these are not the pages of a device. Pure.
+/// Returns nullopt if the input is not from a device. Pure.
 std::optional<NodeReport> read_node_report(const std::string& status_json, const std::string& group_json);
 
-/// In a group, with nothing in its way. Between two rounds it waits for rows, which is a part of training.
+/// Whether the device trains: in a group, with no obstacle. Waiting for rows between rounds is part of
+/// training.
 bool trains(const NodeReport& report);
 
-/// What it does, in its own phrase: "forming: waiting for c", or its state alone; or what makes it not ready:
-/// "not ready: topic "mnist" is gone".
+/// Returns its phrase, such as "forming: waiting for c", or its state; if not ready, the reason: "not ready:
+/// topic "mnist" is gone".
 std::string state_and_phrase(const NodeReport& report);
 
-/// "every 8 steps"; empty: it does not say.
+/// "every 8 steps"; empty if not reported.
 std::string when_agreed(const NodeReport& report);
-/// "5 % of the parameters"; empty: it does not say.
+/// "5 % of the parameters"; empty if not reported.
 std::string share_agreed(const NodeReport& report);
-/// "every 8 steps, on 5 % of the parameters"; empty: it does not say.
+/// "every 8 steps, on 5 % of the parameters"; empty if not reported.
 std::string agreement_of(const NodeReport& report);
 
-/// Bytes sent in order to agree to bytes of the records trained on; nothing before the first of these.
+/// Synchronization bytes sent / bytes of trained records; none before the first trained record.
 NodeReport::Number edge_ratio(const NodeReport& report);
 
-/// Of all reasons.
+/// Rows refused for any reason.
 std::uint64_t refused_rows(const NodeReport& report);
 
 }  // namespace rivulet::runtime

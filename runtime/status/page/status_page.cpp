@@ -23,7 +23,7 @@ std::string header(const NodeReport& r) {
                      escaped(r.id), escaped(r.job), escaped(r.model));
 }
 
-/// Does it work? In one sentence.
+/// The state of the device in one sentence.
 std::string state_line(const NodeReport& r) {
   const bool good = trains(r);
   std::string words = escaped(state_and_phrase(r));
@@ -37,7 +37,7 @@ std::string state_line(const NodeReport& r) {
   return fmt::format("<p id=\"state\" class=\"state{}\">{}</p>\n", look, words);
 }
 
-/// It works, and a part of its work is not done.
+/// Findings that leave the device ready.
 std::string impaired_lines(const NodeReport& r) {
   std::string out;
   for (const auto& phrase : r.impaired)
@@ -45,7 +45,7 @@ std::string impaired_lines(const NodeReport& r) {
   return out;
 }
 
-/// On this device's own rows, what the group's loss and accuracy may hide.
+/// Scores on this device's own rows, which the group's loss and accuracy may hide.
 void add_own(const NodeReport::Own& own, Tiles& out) {
   if (own.rows.value_or(0) == 0) return;
   out.add("own_loss", "loss, own rows", decimal(own.loss, 4));
@@ -64,8 +64,8 @@ std::string learning_tiles(const NodeReport& r) {
   out.add_series(cells.loss());
   if (r.held_out_accuracy) out.add_series(cells.held_out_accuracy());
   if (r.held_out_accuracy && r.accuracy)
-    out.add(cells.accuracy());  // beside that on own rows
-  else if (r.accuracy)          // a regression has none
+    out.add(cells.accuracy());  // next to the accuracy on own rows
+  else if (r.accuracy)          // none for a regression
     out.add_series(cells.accuracy());
   add_own(r.own, out);
   out.add(cells.rows_trained());
@@ -207,7 +207,7 @@ std::string costs(const NodeReport& r) {
   return "<h2>Where this device's time went</h2>\n" + table.html();
 }
 
-/// What the charts have a line for: a look at the history is made each second.
+/// Events that the charts mark with a line. The history has one sample per second.
 std::string marks(const History& history) {
   std::string out;
   for (const History::Mark& mark : history.marks())
@@ -216,21 +216,21 @@ std::string marks(const History& history) {
   return out.empty() ? "" : "<ul id=\"marks\">" + out + "</ul>\n";
 }
 
-/// Whether it works: above the pictures of its course.
+/// The part above the charts: state and values.
 std::string live_part(const std::optional<NodeReport>& said, const History* history) {
   if (!said) return "<p class=\"state bad\">the status of this device cannot be read</p>";
   return header(*said) + state_line(*said) + impaired_lines(*said) + tiles(*said) +
          (history == nullptr ? "" : marks(*history));
 }
 
-/// Why, and what of: below them.
+/// The part below the charts: explanations and tables.
 std::string tables_part(const std::optional<NodeReport>& said) {
   if (!said) return "";
   const NodeReport& r = *said;
   return classes(r) + members(r) + story(r) + refusals(r) + partitions(r) + rounds(r) + costs(r);
 }
 
-/// What the charts begin with: the same names as the tiles' series.
+/// The history that the charts start with, under the same names as the tiles' series.
 std::string past_part(const History& history) {
   using Series = History::Series;
   constexpr std::pair<Series, std::string_view> all[] = {
@@ -247,7 +247,7 @@ std::string past_part(const History& history) {
   return out;
 }
 
-/// `text` with what stands in doubled braces put in. What is put in is not looked at again.
+/// Replaces {{name}} in `text` by its value. Inserted values are not expanded again.
 std::string filled(std::string_view text,
                    const std::vector<std::pair<std::string_view, std::string>>& values) {
   std::string out;

@@ -14,14 +14,14 @@
 namespace rivulet::sync {
 namespace {
 
-// PowerSGD (Vogels et al., NeurIPS 2019), one step of the power method on what all ranks have together. With
-// M what a rank has staged of a tensor, and Q what the group agreed on last:
+// PowerSGD (Vogels et al., NeurIPS 2019): one step of the power method on the sum of all ranks. M is a rank's
+// staged tensor, Q the agreed right matrix of the previous round:
 //
-//   1. P = sum of all M Q, a dense sum, with the numbers of small tensors and the buffers behind;
-//   2. its columns are made orthonormal, and Q = sum of all M^T P, a dense sum.
+//   1. P = sum of all M Q, a dense sum, with the elements of small tensors and the buffers appended;
+//   2. the columns of P are orthonormalized, and Q = sum of all M^T P, a dense sum.
 //
-// The agreed sum is P Q^T; a rank has sent P times its own M^T P, and keeps the rest. The first Q of a view
-// is drawn, so it is the same for newcomers. Sends 2 (N - 1) / N of a slot.
+// The agreed sum is P Q^T. A rank has sent P times its own M^T P, and keeps the rest. A view starts with a
+// drawn Q, so new members have the same one. Sends 2 (N - 1) / N of a slot.
 
 template <class T>
 class LowRankOf final : public Aggregation {
@@ -49,12 +49,12 @@ class LowRankOf final : public Aggregation {
   Transport* transport_ = nullptr;
   Exchange exchange_;
   LowRankLayout layout_;
-  std::vector<T> right_;          ///< Q, as the group agreed on it last
+  std::vector<T> right_;          ///< agreed Q of the previous round
   std::vector<T> left_;           ///< P of this round
-  std::vector<T> whole_;          ///< of small tensors, summed
-  std::vector<T> mine_, summed_;  ///< of the sum under way
-  ContributionShape shape_;       ///< ... and what it is of
-  std::vector<double> alike_;     ///< what is staged is weighted already
+  std::vector<T> whole_;          ///< summed elements of small tensors
+  std::vector<T> mine_, summed_;  ///< input and output of the current sum
+  ContributionShape shape_;       ///< shape of the current sum
+  std::vector<double> alike_;     ///< weights of 1: staged parameters are already weighted
   const std::unique_ptr<Aggregation> sum_ = make_dense_sum();
   Step step_ = Step::done;
   Error error_;
@@ -63,7 +63,7 @@ class LowRankOf final : public Aggregation {
 template <class T>
 Status LowRankOf<T>::begin(Transport& transport, const Exchange& exchange) {
   RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
-  RIVULET_CHECK(exchange.residual != nullptr, "what is not sent must be kept");
+  RIVULET_CHECK(exchange.residual != nullptr, "this collective needs a residual");
   transport_ = &transport;
   exchange_ = exchange;
   alike_.assign(world(), 1.0);
@@ -74,7 +74,7 @@ Status LowRankOf<T>::begin(Transport& transport, const Exchange& exchange) {
   return begin_lefts();
 }
 
-/// P, small tensors, room so that each rank of a sum has a part; buffers.
+/// Sums P, small tensors and buffers. Pads so that each rank of the sum has a part.
 template <class T>
 Status LowRankOf<T>::begin_lefts() {
   const std::size_t p = exchange_.coding.shape->parameters();
@@ -88,7 +88,7 @@ Status LowRankOf<T>::begin_lefts() {
   if (weight > 0 && buffers > 0)
     scale_to(exchange_.mine.slice(p, buffers), weight,
              reinterpret_cast<std::byte*>(mine.subspan(buffers_at()).data()));
-  if (layout_.right() == 0) exchange_.residual->sent_all();  // all tensors are small: it is the dense sum
+  if (layout_.right() == 0) exchange_.residual->sent_all();  // all tensors are small: a dense sum
   return begin_sum(buffers_at(), buffers);
 }
 
@@ -111,7 +111,7 @@ Status LowRankOf<T>::begin_sum(std::size_t numbers, std::size_t buffers) {
   return sum_->begin(*transport_, values);
 }
 
-/// P, small tensors and buffers are agreed.
+/// Takes the agreed P, small tensors and buffers out of the sum.
 template <class T>
 void LowRankOf<T>::take_lefts() {
   const std::span<const T> summed = summed_;
@@ -124,7 +124,7 @@ void LowRankOf<T>::take_lefts() {
   std::ranges::copy(summed.subspan(buffers_at()), buffers.begin());
 }
 
-/// Before anybody can have the result: a rank that is lost later may have sent its part.
+/// Counts the own product as sent, before any rank has the result: a rank lost later may have sent its part.
 template <class T>
 void LowRankOf<T>::send_product() {
   const std::span<const T> staged = exchange_.residual->staged().template as<T>();
@@ -176,7 +176,7 @@ Progress LowRankOf<T>::fail(Error error) {
   return Progress::failed;
 }
 
-/// Of the numbers that contributions turn out to have.
+/// Selects the scalar type of the contributions.
 class LowRank final : public Aggregation {
  public:
   Status begin(Transport& transport, const Exchange& exchange) override {

@@ -13,20 +13,20 @@
 namespace rivulet::sync {
 namespace {
 
-// AR-Topk (Tyagi and Swany, BigData 2023): one rank's largest numbers say for all of them which are sent.
+// AR-Topk (Tyagi and Swany, BigData 2023): one rank selects the elements that all ranks sum.
 //
-//   0. whose: STAR, rank (applied rounds mod N); VAR, that of the largest squared norm, which all tell all;
-//   1. the root selects its largest numbers and sends their positions to all;
-//   2. all sum their numbers there, and their buffers, densely; what they have elsewhere they keep.
+//   0. root: STAR, rank (applied rounds mod N); VAR, rank with the largest squared norm, exchanged first;
+//   1. the root selects its largest elements and sends their positions to all;
+//   2. all ranks densely sum their elements there and their buffers, and keep the rest.
 //
-// So a rank's own large numbers may wait for N rounds. Sends k positions, log-free, from the root, and
-// 2 (N - 1) / N of k numbers from everybody, whole: no scales, no rounding but that of the sum.
+// A rank's own large elements may wait for N rounds. The root sends k coded positions, and each rank
+// 2 (N - 1) / N of k values, uncompressed: no scales, and only the rounding of the sum.
 
 constexpr std::array keys{
     Key{.name = "sync.shared_index.root",
         .type = KeyType::text,
         .text = "\"turns\"",
-        .help = "one device's largest numbers say which ones all sum (AR-Topk)",
+        .help = "the device whose largest elements all devices sum (AR-Topk)",
         .choices = "turns | largest"},
 };
 
@@ -75,12 +75,12 @@ class SharedIndex final : public Aggregation {
   std::uint32_t root_ = 0;
   std::vector<std::uint32_t> positions_;
   std::vector<std::byte> message_;
-  std::vector<double> energies_;  ///< [N] of what each has selected
+  std::vector<double> energies_;  ///< [N], squared norm of each rank's selection
   std::vector<Ticket> pending_;
   const std::unique_ptr<Aggregation> sum_ = make_dense_sum();
-  ContributionShape shape_;      ///< of what is summed
-  std::vector<double> alike_;    ///< what is staged is weighted already
-  std::vector<std::byte> mine_;  ///< numbers at the positions, then buffers
+  ContributionShape shape_;      ///< shape of the sum
+  std::vector<double> alike_;    ///< weights of 1: staged parameters are already weighted
+  std::vector<std::byte> mine_;  ///< elements at the positions, then buffers
   std::vector<std::byte> summed_;
   Step step_ = Step::done;
   Error error_;
@@ -88,7 +88,7 @@ class SharedIndex final : public Aggregation {
 
 Status SharedIndex::begin(Transport& transport, const Exchange& exchange) {
   RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
-  RIVULET_CHECK(exchange.residual != nullptr, "what is not sent must be kept");
+  RIVULET_CHECK(exchange.residual != nullptr, "this collective needs a residual");
   transport_ = &transport;
   exchange_ = exchange;
   root_ = static_cast<std::uint32_t>(exchange.coding.draw % transport.world());
@@ -101,7 +101,7 @@ Status SharedIndex::begin(Transport& transport, const Exchange& exchange) {
   return ok();
 }
 
-/// Everybody selects, and says how much that is.
+/// Selects elements and exchanges their squared norm with all ranks.
 void SharedIndex::begin_election() {
   select();
   energies_.assign(transport_->world(), 0);
@@ -122,8 +122,7 @@ void SharedIndex::begin_election() {
 Status SharedIndex::elect() {
   for (std::uint32_t rank = 0; rank < energies_.size(); ++rank) {
     if (std::isnan(energies_[rank]) || energies_[rank] < 0)
-      return Error{ErrorCode::protocol, "rank " + std::to_string(rank) +
-                                            " says that its numbers have a squared norm of " +
+      return Error{ErrorCode::protocol, "rank " + std::to_string(rank) + " reports a squared norm of " +
                                             std::to_string(energies_[rank])};
   }
   root_ = static_cast<std::uint32_t>(std::ranges::max_element(energies_) - energies_.begin());
@@ -141,7 +140,7 @@ void SharedIndex::begin_telling() {
   step_ = Step::telling;
 }
 
-/// The root's largest numbers, as many as fit.
+/// Selects the largest elements whose positions fit.
 void SharedIndex::select() {
   const GradientView staged = exchange_.residual->staged();
   const auto largest = [&](std::size_t k) {
@@ -165,7 +164,7 @@ void SharedIndex::write_positions() {
 Status SharedIndex::read_positions() {
   const auto bad = [&] {
     return Error{ErrorCode::protocol,
-                 "positions of rank " + std::to_string(root_) + ": they do not lie in the model"};
+                 "positions of rank " + std::to_string(root_) + ": invalid or outside the model"};
   };
   BitReader in(message_);
   const std::size_t entries = in.get(32);
@@ -177,7 +176,7 @@ Status SharedIndex::read_positions() {
   return ok();
 }
 
-/// Of a size that all know: what the root could not select is 0.
+/// Sums a fixed number of elements that all ranks know. Elements beyond the selection are 0.
 Status SharedIndex::begin_sum() {
   const std::size_t numbers = std::max<std::size_t>(entries_of(exchange_), transport_->world());
   shape_ = {exchange_.coding.shape->scalar, {numbers}, exchange_.coding.shape->buffers};
@@ -252,7 +251,7 @@ Progress SharedIndex::fail(Error error) {
 extern const AggregationEntry aggregation_shared_index;
 const AggregationEntry aggregation_shared_index{
     .name = "shared_index",
-    .help = "the largest numbers of one device say which ones all of them sum (AR-Topk)",
+    .help = "elements that one device selects, summed by all (AR-Topk)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<SharedIndex>(); },
     .fits = &sums_entries,
     .keys = keys,

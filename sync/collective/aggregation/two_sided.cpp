@@ -9,16 +9,15 @@
 namespace rivulet::sync {
 namespace {
 
-// Compressed both ways (after Ok-Topk, Li and Hoefler 2022, and STC, Sattler et al. 2019). Rank j owns slice
+// Compresses both ways (after Ok-Topk, Li and Hoefler 2022, and STC, Sattler et al. 2019). Rank j owns slice
 // j of the parameters:
 //
 //   1. each rank sends each owner a slot of its slice, which leaves the rank's residual;
-//   2. the owner adds them to what it has staged of that slice itself, in rank order, and sends a slot of the
-//   sum
-//      to all, which leaves its residual: what was not sent is kept by the owner, in the same units.
+//   2. the owner adds the slots to its own staged slice, in rank order, and sends a slot of the sum to all.
+//      The slot leaves the owner's residual: the owner keeps what was not sent, in the same units.
 //
-// Every number is summed by one rank, so the bits agree. Sends 2 (N - 1) / N of a slot, in two steps; gather
-// sends N - 1 slots in one. Buffers travel the same way, dense.
+// Each element is summed by one rank, so the bits agree. Sends 2 (N - 1) / N of a slot, in two steps; gather
+// sends N - 1 slots in one. Buffers are sent the same way, uncompressed.
 
 /// A part of a contribution: parameters [begin, begin + shape.parameters()), buffers [buffer_begin, ...).
 struct Slice {
@@ -29,7 +28,7 @@ struct Slice {
   [[nodiscard]] std::size_t payload_bytes() const { return slot_bytes + shape.buffer_bytes(); }
 };
 
-/// Equal parts of all numbers, cut where tensors end, too: they have scales of their own.
+/// Cuts all elements into equal parts, and also at tensor boundaries, because tensors have separate scales.
 std::vector<Slice> slices_of(const Exchange& exchange, std::uint32_t world) {
   const ContributionShape& all = *exchange.coding.shape;
   const std::size_t count = all.parameters();
@@ -95,10 +94,10 @@ class TwoSided final : public Aggregation {
   Transport* transport_ = nullptr;
   Exchange exchange_;
   std::vector<Slice> slices_;                 ///< by owner
-  std::vector<std::vector<std::byte>> out_;   ///< of step 1, by owner
-  std::vector<std::vector<std::byte>> in_;    ///< of step 1, by sender
-  std::vector<std::vector<std::byte>> sums_;  ///< of step 2, by owner
-  std::vector<Ticket> pending_;               ///< of this step
+  std::vector<std::vector<std::byte>> out_;   ///< slots of step 1, by owner
+  std::vector<std::vector<std::byte>> in_;    ///< slots of step 1, by sender
+  std::vector<std::vector<std::byte>> sums_;  ///< slots of step 2, by owner
+  std::vector<Ticket> pending_;               ///< operations of this step
   std::vector<Ticket> later_;                 ///< receives of step 2
   Step step_ = Step::done;
   Error error_;
@@ -106,7 +105,7 @@ class TwoSided final : public Aggregation {
 
 Status TwoSided::begin(Transport& transport, const Exchange& exchange) {
   RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
-  RIVULET_CHECK(exchange.residual != nullptr, "what a slice leaves out must be kept");
+  RIVULET_CHECK(exchange.residual != nullptr, "this collective needs a residual");
   transport_ = &transport;
   exchange_ = exchange;
   slices_ = slices_of(exchange, transport.world());
@@ -126,7 +125,7 @@ Status TwoSided::begin(Transport& transport, const Exchange& exchange) {
   return ok();
 }
 
-/// The largest numbers of a slice leave what is staged.
+/// Encodes the largest elements of a slice and removes them from the residual.
 void TwoSided::take_out(const Slice& slice, std::span<std::byte> slot) {
   if (slot.empty()) return;
   const Coding coding = coding_of(slice);
@@ -149,7 +148,7 @@ void TwoSided::send_parts() {
   });
 }
 
-/// Of this rank's slice: what all have sent, on top of what it has staged itself.
+/// Adds the received slots to the staged slice of this rank.
 Status TwoSided::add_parts() {
   const Slice& slice = slices_[me()];
   const double weight = exchange_.weights[me()];

@@ -4,9 +4,9 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// The conventional baseline: every device brings exactly batch.rows, and all wait until all have them.
-// Waiting is a round in mode hold: everyone enters within max_wait as always, so that a slow stream is not
-// taken for a dead device, and devices that have their rows keep them and their gradients.
+// The conventional baseline: every device contributes exactly batch.rows, and all wait for the slowest
+// stream. Waiting is a round in mode hold: every device enters within max_wait, so that a slow stream is not
+// taken for a dead device. Devices that are ready keep their rows and gradients.
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const FactsTable& table = inputs.table;
   const PolicyConfig& config = inputs.config;
@@ -21,7 +21,7 @@ extern const ControllerEntry batch_fixed;
 const ControllerEntry batch_fixed{
     .role = Role::batch,
     .name = "fixed",
-    .help = "the same rows on every device; all wait for the slowest stream",
+    .help = "the same number of rows on every device; all wait for the slowest stream",
     .propose = &propose,
     .fixed_rows = true,
     .why_rows = [](const PolicyConfig&, const Facts&, std::uint32_t) -> std::string {

@@ -11,32 +11,32 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// One tick T for all devices, such that a step of the group has as many rows as pay:
+// One tick T for all devices, such that the rows of a group step are worth their cost:
 //
 //   sum_k b_k(T) = B,   b_k(T) = min((T - a_k) / c_k,  q_k / H + S_k T,  most_k)
 //
-//   a_k + c_k b   a step of b rows takes device k, measured
-//   S_k, q_k      its stream, and what waits of it; H: own steps until the group meets again
+//   a_k + c_k b   measured time of device k for a step of b rows
+//   S_k, q_k      its stream rate and queue; H: local steps until the next synchronization
 //   B             a share of the gradient noise scale: far below it every row counts the same in however
 //                 many steps, near it half of a row's worth is lost (McCandlish et al. 2018)
 //
-// Plentiful streams: that is dynamic batching. Plentiful compute: ScaDLES, with a tick that fits. A backlog:
-// steps of B rows, as fast as they come. Nobody waits for a stream whose next row is further away than T.
+// Plentiful streams give dynamic batching, plentiful compute gives ScaDLES with an adapted tick, a backlog
+// gives steps of B rows at full speed. No device waits for a stream whose next row is further away than T.
 
 constexpr std::array keys{
     Key{.name = "batch.noise_share",
         .text = "0.125",
-        .help = "of policy unified: rows of a step of the group, of the gradient noise scale",
+        .help = "of policy unified: rows of a step of the group, as a share of the gradient noise scale",
         .least = 0,
         .most = 100,
         .above = true},
 };
 
 constexpr std::array measurements{
-    FactField{"compute_fixed_seconds", "of a step, whatever its rows"},
-    FactField{"compute_row_seconds", "of a step, for each of its rows"},
-    FactField{"gradient_signal", "what the rows of its stream agree on: the squared gradient behind them"},
-    FactField{"gradient_noise", "how far single rows are from it: the trace of their covariance"},
+    FactField{"compute_fixed_seconds", "time of a step that does not depend on its rows"},
+    FactField{"compute_row_seconds", "time of a step per row"},
+    FactField{"gradient_signal", "estimated squared norm of its stream's mean gradient"},
+    FactField{"gradient_noise", "trace of the covariance of single rows' gradients"},
 };
 enum Field : std::size_t { fixed_seconds, row_seconds, gradient_signal, gradient_noise };
 
@@ -45,22 +45,22 @@ enum Place : std::size_t {
   noise_at,
   scale_at,
   tick_at,
-  counted_at,  ///< the scale when it was said last that it has changed
+  counted_at,  ///< the scale at the last counted change
   changes_at,
   memory_size,
 };
 constexpr std::array figures{
-    Figure{"gradient_noise_scale", "rows whose gradients hide the direction that they share", scale_at},
-    Figure{"tick_seconds", "of a step of the group", tick_at},
+    Figure{"gradient_noise_scale", "rows whose mean gradient has as much noise as signal", scale_at},
+    Figure{"tick_seconds", "duration of a step of the group", tick_at},
 };
 
-constexpr double weight_of_a_round = 0.1;  ///< in the noise scale
-constexpr double first_scale = 128;        ///< before any noise was measured
+constexpr double weight_of_a_round = 0.1;  ///< weight of the newest round in the mean signal and noise
+constexpr double first_scale = 128;        ///< scale before the first measurement of noise
 constexpr double largest_scale = 1e9;
-constexpr double most_change = 1.1;  ///< of the scale, from one agreement to the next
-constexpr double most_fixed = 5;     ///< times a_k: longer ticks save less than a fifth of the computing
-constexpr double batches_of_a_backlog = 4;  ///< of the largest size, at least
-constexpr double headroom = 1.1;            ///< of the tick in which a device keeps up with its stream
+constexpr double most_change = 1.1;  ///< factor between two updates of the scale
+constexpr double most_fixed = 5;  ///< multiple of a_k: longer ticks save less than a fifth of the computing
+constexpr double batches_of_a_backlog = 4;  ///< minimum queue of a backlog, in batches of maximum size
+constexpr double headroom = 1.1;            ///< margin on the tick in which a device keeps up with its stream
 constexpr double longest_tick = 3600;
 constexpr double shortest_wait = 1e-3;
 
@@ -68,22 +68,22 @@ double measured(const Inputs& inputs, std::size_t rank, Field field) {
   return finite(inputs.table.facts[rank].measurements[inputs.measured + field]);
 }
 
-/// What a device can bring to a step.
+/// What a device can contribute to a step.
 struct Capacity {
   double fixed = 0;
   double each = 0;
   double rate = 0;
-  double waiting = 0;  ///< of a step
+  double waiting = 0;  ///< queued rows per step
   double most = 0;
-  bool backlog = false;  ///< so much waits that the rate is that of reading it
+  bool backlog = false;  ///< the queue is so long that the rate measures how fast it is read
 
-  /// Rows that it has and can compute in a tick.
+  /// Rows available and computable in a tick.
   [[nodiscard]] double rows(double tick) const {
     const double by_compute =
         each > 0 ? std::max(0.0, (tick - fixed) / each) : std::numeric_limits<double>::infinity();
     return std::min({by_compute, waiting + rate * tick, most});
   }
-  /// The least tick in which it computes what comes; where it never does, one that costs little besides.
+  /// Minimum tick that keeps up with the stream. If none does, a tick with little fixed overhead.
   [[nodiscard]] double keeps_up() const {
     if (backlog || rate == 0) return 0;
     const double busy = std::min(1.0, rate * each);
@@ -106,7 +106,7 @@ std::vector<Capacity> capacities(const Inputs& inputs, const Schedule& next) {
   return all;
 }
 
-/// Rows that pay follow the scale by and by; others wait for what makes half more of them, or less.
+/// The scale drifts slowly. Other loops wait only for a change by half or more.
 void count_changes(std::span<double> memory) {
   double& counted = memory[counted_at];
   if (counted == 0) counted = memory[scale_at];
@@ -135,12 +135,12 @@ void learn_noise(const Inputs& inputs, std::span<double> memory) {
   const double least_signal = memory[noise_at] / largest_scale;
   const double now = memory[noise_at] / std::max(memory[signal_at], least_signal);
   const double before = memory[scale_at] > 0 ? memory[scale_at] : first_scale;
-  // Both are noisy, and their ratio more so: it has no mean where the signal may be none.
+  // Both values are noisy. Their ratio has no mean, since the signal may be 0.
   memory[scale_at] = std::clamp(now, before / most_change, before * most_change);
   count_changes(memory);
 }
 
-/// Rows of a step that pay, of all devices.
+/// Worthwhile rows per step of the whole group.
 double rows_that_pay(const Inputs& inputs, std::span<const double> memory) {
   const auto n = static_cast<double>(inputs.table.size());
   const double scale = memory[scale_at] > 0 ? memory[scale_at] : first_scale;
@@ -154,7 +154,7 @@ double rows_of(std::span<const Capacity> all, double tick) {
   return rows;
 }
 
-/// The tick in which N rows arrive; the longest one if they never are.
+/// Returns the tick in which this many rows arrive, or `longest` if they never do.
 double tick_of(std::span<const Capacity> all, double rows, double shortest, double longest) {
   if (rows_of(all, shortest) >= rows) return shortest;
   if (rows_of(all, longest) <= rows) return longest;
@@ -182,7 +182,7 @@ void ask(const Inputs& inputs, std::span<const Capacity> all, double tick, doubl
     if (next.rows[rank] > 0)
       computing = std::max(computing, all[rank].fixed + all[rank].each * next.rows[rank]);
   }
-  // What is missing of a tick when the slowest has computed. Rows come unevenly: they may be a little late.
+  // The rest of the tick after the slowest device has computed. Rows may arrive a little late.
   const Duration left = from_seconds(std::max({tick - computing, tick / 4, shortest_wait}));
   next.wait = std::min(inputs.config.max_wait, left);
 }
@@ -201,15 +201,17 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double tick = tick_of(all, wanted, shortest, longest);
   memory[tick_at] = tick;
   keep_finite(memory);
-  const bool keeps_up = shortest > 0 && tick <= shortest;  // with whatever that takes
+  const bool keeps_up = shortest > 0 && tick <= shortest;  // whatever that takes
   ask(inputs, all, tick, keeps_up ? rows_of(all, tick) : wanted, plan.next);
   double asked = 0;
   for (const std::uint32_t rows : plan.next.rows) asked += rows;
   plan.next.rest = asked == 0;
-  // Streams too slow for a row in a tick: nobody spins through empty rounds.
+  // Streams too slow for a row per tick: pause instead of spinning through empty rounds.
   if (plan.next.rest) plan.next.wait = inputs.config.max_wait;
-  const char* limit = tick >= longest ? "as many as come" : keeps_up ? "to keep up" : "as many as pay";
-  const auto tenths = static_cast<std::uint64_t>(tick * 1e4);  // of a millisecond
+  const char* limit = tick >= longest ? "limited by the streams"
+                      : keeps_up      ? "to keep up with the streams"
+                                      : "limited by gradient noise";
+  const auto tenths = static_cast<std::uint64_t>(tick * 1e4);  // tenths of a millisecond
   plan.why = "steps of " + std::to_string(static_cast<std::uint64_t>(asked)) + " rows in " +
              std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " ms, " + limit;
 }
@@ -220,7 +222,7 @@ extern const ControllerEntry batch_unified;
 const ControllerEntry batch_unified{
     .role = Role::batch,
     .name = "unified",
-    .help = "as many rows as pay, by streams, speeds and the noise of gradients",
+    .help = "rows by stream rates, device speeds and gradient noise",
     .propose = &propose,
     .keys = keys,
     .fact_fields = measurements,

@@ -3,8 +3,8 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// Gather takes one phase or two and sends (N - 1) payloads, sum and two_sided take more phases and send about
-// 2 (N - 1) / N.
+// Gather takes one or two phases and sends (N - 1) payloads. Sum and two_sided take more phases and send
+// about 2 (N - 1) / N.
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   plan.next.way.collective = cheapest_collective(inputs.table.size(), plan.next.way.compressor,
                                                  static_cast<double>(plan.next.way.payload_bytes));
@@ -13,6 +13,7 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry collective_auto;
-const ControllerEntry collective_auto{Role::collective, "auto", "by bytes", &propose};
+const ControllerEntry collective_auto{Role::collective, "auto", "the collective that sends the fewest bytes",
+                                      &propose};
 
 }  // namespace rivulet::sync::policy

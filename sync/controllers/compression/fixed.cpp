@@ -5,13 +5,13 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// The same compressor and share in every round: what other policies are compared with.
+// The same compressor and keep ratio in every round: the baseline for other policies.
 
 constexpr std::array keys{
     Key{.name = "compression.compressor",
         .type = KeyType::text,
         .text = "\"dense\"",
-        .help = "of policy fixed: how contributions are made small"},
+        .help = "of policy fixed: the compressor of contributions"},
     Key{.name = "compression.keep",
         .text = "0.01",
         .help = "of policy fixed: share of the parameters that a device sends in a round",
@@ -21,13 +21,12 @@ constexpr std::array keys{
     Key{.name = "compression.momentum",
         .type = KeyType::text,
         .text = "\"own\"",
-        .help =
-            "of policy fixed with sgd: each device keeps the momentum of what it has not sent, or the group "
-            "all of it",
+        .help = "of policy fixed with sgd: own = each device keeps the momentum of what it has not sent; "
+                "group = the group keeps all momentum",
         .choices = "own | group"},
 };
 
-/// What is left out would lose its momentum, where the group keeps it.
+/// If the group keeps the momentum, parameters that are left out lose theirs.
 bool contributes_deltas(const PolicyConfig& config) {
   const CompressorEntry* small = compressor_named(setting(config, keys[0].name).text);
   return small != nullptr && small->kind() == SlotKind::entries && config.momentum_adds_up &&
@@ -48,7 +47,7 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 extern const ControllerEntry compression_fixed;
 const ControllerEntry compression_fixed{.role = Role::compression,
                                         .name = "fixed",
-                                        .help = "the same compressor and share in every round",
+                                        .help = "the same compressor and keep ratio in every round",
                                         .propose = &propose,
                                         .keys = keys,
                                         .contributes_deltas = &contributes_deltas,

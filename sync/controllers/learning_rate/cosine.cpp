@@ -11,21 +11,21 @@ constexpr std::array own{
     Key{.name = "train.lr_schedule.rows",
         .type = KeyType::integer,
         .text = "1000000",
-        .help = "of policy cosine: rows of the whole group until lr is at its least, where it stays",
+        .help = "of policy cosine: rows of the whole group until lr reaches its minimum, where it stays",
         .least = 1,
         .most = 1e15},
     Key{.name = "train.lr_schedule.least",
         .text = "0.01",
-        .help = "of policy cosine: of lr, in the end",
+        .help = "of policy cosine: the minimum, as a share of lr",
         .least = 0,
         .most = 1},
 };
 constexpr auto keys = learning_rate_keys(own);
 
-/// cos(pi x) for x from 0 to 1, to 1e-7: by operations that are rounded the same everywhere.
+/// cos(pi x) for x from 0 to 1, accurate to 1e-7. Uses only operations that round the same everywhere.
 double half_cosine(double x) {
   constexpr double pi = 3.14159265358979323846;
-  const double z = pi * (0.5 - x);  // the sine of it
+  const double z = pi * (0.5 - x);  // cos(pi x) = sin(z)
   double term = z;
   double sum = z;
   for (int i = 3; i <= 13; i += 2) {
@@ -47,7 +47,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 extern const ControllerEntry learning_rate_cosine;
 const ControllerEntry learning_rate_cosine{.role = Role::learning_rate,
                                            .name = "cosine",
-                                           .help = "down to its least along half a wave of a cosine",
+                                           .help = "falls to its minimum along half a cosine wave",
                                            .propose = &propose,
                                            .keys = keys,
                                            .memory = learning_rate_memory,

@@ -14,7 +14,7 @@ constexpr std::array own{
         .most = 1e15},
     Key{.name = "train.lr_schedule.times",
         .text = "0.5",
-        .help = "of policy step: what lr is multiplied with each time",
+        .help = "of policy step: factor of each change of lr",
         .least = 0,
         .most = 1,
         .above = true},
@@ -36,7 +36,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 extern const ControllerEntry learning_rate_step;
 const ControllerEntry learning_rate_step{.role = Role::learning_rate,
                                          .name = "step",
-                                         .help = "less after each so many rows",
+                                         .help = "multiplied by a factor at fixed intervals of rows",
                                          .propose = &propose,
                                          .keys = keys,
                                          .memory = learning_rate_memory,

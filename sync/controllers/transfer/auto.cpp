@@ -13,52 +13,51 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// Devices whose streams have other labels, or whose features have other values, drift apart as soon as they
-// step on their own. Either they agree after every step, or each trains on a few rows of all others besides,
-// and may then make a few steps of its own: whichever takes fewer bytes.
+// Devices whose labels or features differ drift apart during local steps. Either they synchronize after every
+// step, or each also trains on a few injected rows of all others and may make a few local steps. The
+// controller chooses what sends fewer bytes.
 
 constexpr std::array keys{
     Key{.name = "inject.auto.share",
         .text = "0.25",
-        .help = "of policy auto: of a batch, what are copies of others' rows while devices send them",
+        .help = "of policy auto: share of injected rows in a batch while devices send them",
         .least = 0,
         .most = 0.9},
     Key{.name = "inject.auto.skew",
         .text = "0.4",
-        .help =
-            "of policy auto: devices send copies where their labels are further apart than that (0 alike, 1 "
-            "nothing in common)",
+        .help = "of policy auto: label skew above which devices send injected rows (0 alike, 1 "
+                "nothing in common)",
         .least = 0,
         .most = 1},
     Key{.name = "inject.auto.features",
         .text = "0.5",
-        .help = "of policy auto: ... or where so large a part of a feature's variance lies between devices",
+        .help = "of policy auto: part of a feature's variance between devices above which they send injected "
+                "rows",
         .least = 0,
         .most = 1},
 };
 
 constexpr std::array measurements{
     FactField{"label_counts", "rows of each label, by its number modulo 16", label_bins},
-    FactField{"record_bytes", "bytes of the records behind its rows"},
-    FactField{
-        "feature_skew",
-        "of the feature that differs most from the group's: the squared distance of means, in variances"},
+    FactField{"record_bytes", "bytes of the records that its rows come from"},
+    FactField{"feature_skew",
+              "squared distance of means, in variances, of the feature that differs most from the group's"},
 };
 enum Field : std::size_t { label_counts, record_bytes = label_bins, feature_skew };
 
 enum Place : std::size_t { skew_at, on_at, row_bytes_at, features_at, memory_size };
 constexpr std::array figures{
-    Figure{"skew", "how far the devices' labels are apart: 0 alike, 1 nothing in common", skew_at},
-    Figure{"feature_skew", "the part of a feature's variance that lies between devices", features_at},
+    Figure{"skew", "skew of labels between devices: 0 alike, 1 nothing in common", skew_at},
+    Figure{"feature_skew", "part of a feature's variance between devices", features_at},
 };
 
-constexpr double remembered = 0.95;  ///< of label counts, from one agreement to the next
-constexpr double stays_on = 0.7;     ///< of the skew at which it goes on
-constexpr double few_rows = 30;      ///< of a device, before its labels say something
+constexpr double remembered = 0.95;  ///< decay of label counts between two synchronizations
+constexpr double stays_on = 0.7;     ///< part of the skew threshold below which sending stops
+constexpr double few_rows = 30;      ///< mean rows per device before the skew is computed
 constexpr double little_in_common = 0.6;
-constexpr double share_for_features = 0.1;  ///< of a batch: the most copies, where labels are alike
-constexpr double newest_weight = 0.1;       ///< of the distance of features
-constexpr double own_steps_then = 4;        ///< that copies allow: of policy auto of sync
+constexpr double share_for_features = 0.1;  ///< maximum share of injected rows in a batch if labels are alike
+constexpr double newest_weight = 0.1;       ///< weight of a measurement in the mean feature skew
+constexpr double own_steps_then = 4;        ///< local steps that injected rows allow: of policy auto of sync
 constexpr double facts_about = 512;         ///< bytes
 constexpr double usual_weight = 0.2;
 
@@ -66,7 +65,7 @@ double measured(const Inputs& inputs, std::size_t rank, std::size_t field) {
   return std::max(0.0, finite(inputs.table.facts[rank].measurements[inputs.measured + field]));
 }
 
-/// Labels of each rank lie behind the rest of the memory.
+/// Label counts of each rank follow the other values of the memory.
 void learn(const Inputs& inputs, std::span<double> memory) {
   const auto counts = memory.subspan(memory_size);
   double rows = 0;
@@ -90,20 +89,20 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   if (known >= few_rows * static_cast<double>(inputs.table.size())) memory[skew_at] = skew_of(counts);
 }
 
-/// Own steps between two agreements while devices send copies, where the controller of `when` chooses them.
+/// Local steps per interval while rows are injected, if the controller of `when` chooses them.
 std::optional<double> chosen_steps(const Inputs& inputs) {
   const ControllerEntry* when = controller_named(Role::when, inputs.config.sync_policy);
   if (when == nullptr || when->steps_with_copies == nullptr) return std::nullopt;
   return when->steps_with_copies(inputs.config);
 }
 
-/// Own steps between two agreements while devices send copies.
+/// Local steps per interval while rows are injected.
 double steps_then(const Inputs& inputs, const Schedule& next) {
   if (const auto chosen = chosen_steps(inputs)) return *chosen;
   return next.steps();
 }
 
-/// Bytes of a step: to agree after each, or after a few and send rows besides.
+/// Compares bytes per step: synchronizing after each step, or after several with injected rows.
 bool saves_bytes(const Inputs& inputs, double guests, double row_bytes, const Schedule& next) {
   const std::size_t n = inputs.table.size();
   const double steps = steps_then(inputs, next);
@@ -114,7 +113,7 @@ bool saves_bytes(const Inputs& inputs, double guests, double row_bytes, const Sc
   return steps > 1 && agreement / steps + copied < agreement;
 }
 
-/// Of a measure that is above the key's number, or was and has come down by little.
+/// Whether a value exceeds the key's threshold, with hysteresis.
 bool exceeds(const Inputs& inputs, double measure, const Key& key, bool on) {
   return measure > setting(inputs.config, key.name).number * (on ? stays_on : 1);
 }
@@ -122,11 +121,11 @@ bool exceeds(const Inputs& inputs, double measure, const Key& key, bool on) {
 bool wants(const Inputs& inputs, double guests, std::span<const double> memory, bool features,
            const Schedule& next) {
   const bool on = memory[on_at] > 0;
-  // All parameters after every step, for that costs next to nothing.
+  // All parameters are sent after every step only where that costs next to nothing.
   const bool sends_all = leaves_compression_to_when(inputs.config) && next.way.keep_ratio >= 1;
   if (guests <= 0 || sends_all) return false;
-  // Few own steps are a sign that they drift. A budget may ask for many, and labels that have little in
-  // common drift then, too (measured: bench/published c1-skew), as do features.
+  // Few local steps indicate drift. A budget may demand many; then labels with little in common drift, too
+  // (measured: bench/published c1-skew), as do features.
   const bool drifts = !chosen_steps(inputs) || next.steps() <= own_steps_then ||
                       memory[skew_at] > little_in_common || features;
   return (on || drifts) && saves_bytes(inputs, guests, memory[row_bytes_at], next);
@@ -138,7 +137,7 @@ std::string percent(double share) {
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const std::size_t n = inputs.table.size();
-  // Rows of a round that is held come again with the next one.
+  // Rows of a held round come again with the next one.
   if (plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta) learn(inputs, memory);
   const bool was_on = memory[on_at] > 0;
   const bool labels = exceeds(inputs, memory[skew_at], keys[1], was_on);
@@ -152,23 +151,24 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (!on) return;
   send_copies(inputs.config, std::vector<bool>(n, true), guests / static_cast<double>(n - 1), guests,
               plan.next);
-  plan.why = (labels ? "labels are " + percent(memory[skew_at]) + " apart"
-                     : percent(memory[features_at]) + " of a feature's variance lie between devices") +
-             ": devices send each other copies of rows";
+  plan.why = (labels ? "label skew " + percent(memory[skew_at]) + ""
+                     : percent(memory[features_at]) + " of a feature's variance lies between devices") +
+             ": devices send each other injected rows";
 }
 
 }  // namespace
 
 extern const ControllerEntry transfer_auto;
-const ControllerEntry transfer_auto{.role = Role::transfer,
-                                    .name = "auto",
-                                    .help = "copies of rows, where labels differ and that takes fewer bytes",
-                                    .propose = &propose,
-                                    .keys = keys,
-                                    .fact_fields = measurements,
-                                    .memory = memory_size,
-                                    .figures = figures,
-                                    .memory_per_rank = label_bins,
-                                    .weighs_local_steps = true};
+const ControllerEntry transfer_auto{
+    .role = Role::transfer,
+    .name = "auto",
+    .help = "injected rows where labels or features differ and that sends fewer bytes",
+    .propose = &propose,
+    .keys = keys,
+    .fact_fields = measurements,
+    .memory = memory_size,
+    .figures = figures,
+    .memory_per_rank = label_bins,
+    .weighs_local_steps = true};
 
 }  // namespace rivulet::sync::policy

@@ -13,47 +13,47 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// How often the group agrees, and on what share of the parameters, from what it has measured:
+// Chooses interval and keep ratio from measurements:
 //
-//   bytes   an agreement sends c(keep) bytes; rows bring b a step, of which a share may be spent
-//   time    an agreement takes A + B c(keep) seconds, fitted; a small part of the time may go by with it
-//   alike   kappa = |sum rho D|^2 / sum rho |D|^2, of sketches of the movements D, over what it would be if
-//           all streams were alike, from the odd and the even steps of each device. Well below 1: the streams
-//           differ, and devices that step on their own would drift apart. So more own steps are made by and
-//           by only.
+//   bytes   a synchronization sends c(keep) bytes; rows bring b bytes per step, of which a share may be spent
+//   time    a synchronization takes A + B c(keep) seconds, fitted; it may take a small share of the time
+//   alike   kappa = |sum rho D|^2 / sum rho |D|^2, of sketches of the deltas D, over its expected value if
+//           all streams were alike, from the odd and the even steps of each device. Well below 1 the
+//           streams differ, and devices would drift apart during local steps. So local steps increase
+//           gradually.
 //
-// Among what fits, the one that hurts least: a loss that grows with own steps and with each halving of the
-// share (measured: bench/agreeing, docs/adr/0030). One agreement late, for what it measures is of the one
-// before.
+// Among the choices within the limits, takes the one of minimum loss, which grows with local steps and with
+// each halving of the keep ratio (measured: bench/agreeing, docs/adr/0030). Measurements describe the
+// previous synchronization, so choices lag by one.
 
 constexpr std::array keys{
     Key{.name = "sync.budget",
         .type = KeyType::text,
         .text = "\"1 of stream\"",
-        .help = "of policy auto: what a device may send in order to agree, as a share of the bytes of its "
+        .help = "of policy auto: what a device may send to synchronize, as a share of the bytes of its "
                 "group's "
-                "records or as bytes in a time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
+                "records or as bytes per time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
         .fits = [](std::string_view text) { return budget_of(text).has_value(); },
         .form = "like 0.1 of stream, 50 kB/s or 2 GB/month"},
     Key{.name = "sync.own_steps_max",
         .type = KeyType::integer,
         .text = "32",
-        .help = "of policy auto: own steps at most, unless the budget asks for more",
+        .help = "of policy auto: maximum local steps, unless the budget demands more",
         .least = 1,
         .most = 8000},
     overlap_key,
 };
 
 constexpr std::array measurements{
-    FactField{"record_bytes", "bytes of the records behind its rows"},
-    FactField{"apart_seconds", "since the last agreement"},
-    FactField{"stepping_seconds", "that its turns to step took"},
-    FactField{"sent_bytes", "since its last facts"},
-    FactField{"exchange_seconds", "of the last agreement, without waiting for who came later"},
-    FactField{"steps_signal", "inner product of its odd and its even steps"},
-    FactField{"steps_noise", "a quarter of their squared distance"},
-    FactField{"copies_bytes", "that it sent of its rows since its last facts"},
-    FactField{"movement_sketch", "of how far it has come", Sketch::small},
+    FactField{"record_bytes", "bytes of the records that its rows come from"},
+    FactField{"apart_seconds", "seconds since the last synchronization"},
+    FactField{"stepping_seconds", "seconds that its local steps took"},
+    FactField{"sent_bytes", "bytes sent since its last facts"},
+    FactField{"exchange_seconds", "seconds of the last exchange, without waiting for later devices"},
+    FactField{"steps_signal", "inner product of the sums of its odd and its even steps"},
+    FactField{"steps_noise", "a quarter of the squared distance of these sums"},
+    FactField{"copies_bytes", "bytes of injected rows sent since its last facts"},
+    FactField{"movement_sketch", "sketch of its delta", Sketch::small},
 };
 enum Field : std::size_t {
   record_bytes,
@@ -69,31 +69,32 @@ enum Field : std::size_t {
 constexpr double facts_bytes = facts_head_bytes + sizeof(float) * (movement_sketch + Sketch::small) + 64;
 
 constexpr std::array figures{
-    Figure{"coherence", "how alike the streams move the model: about 1 where they are alike", alike_at},
-    Figure{"exchange_seconds", "of the last exchanges, without waiting for who came later", exchange_at},
-    Figure{"expected_exchange_seconds", "of the next one, by what others took", expected_at},
-    Figure{"wait_seconds", "that devices which could compute have waited for the last one", wait_at},
+    Figure{"coherence", "similarity of the devices' deltas: about 1 where streams are alike", alike_at},
+    Figure{"exchange_seconds", "seconds of the last exchanges, without waiting for later devices",
+           exchange_at},
+    Figure{"expected_exchange_seconds", "predicted seconds of the next exchange", expected_at},
+    Figure{"wait_seconds", "seconds that devices able to compute waited for the last device", wait_at},
 };
 
 constexpr double streams_are_alike_again = 0.9;
-constexpr double hard_credit_seconds = 5;  ///< what a hard budget saves up at most: its windows are of 60
-constexpr double rows_ahead = 500;         ///< of a device: what they may cost is spent ahead
-constexpr double rows_early = 5000;        ///< of a device, in which that may be
+constexpr double hard_credit_seconds = 5;  ///< maximum credit of a hard budget: its windows are 60 s long
+constexpr double rows_ahead = 500;         ///< rows of a device whose budget is spent ahead
+constexpr double rows_early = 5000;        ///< rows of a device within which that may happen
 constexpr double first_most = 32;
 constexpr double few_rows = 512;
 constexpr double many_rows = 4096;
-constexpr double usual_weight = 0.3;  ///< of one agreement at most: it may have been odd itself
+constexpr double usual_weight = 0.3;  ///< maximum weight of one synchronization, which may be an outlier
 constexpr double jump = 1.5;
-constexpr double jump_deviations = 4;  ///< of the noise of its rows
+constexpr double jump_deviations = 4;  ///< standard deviations of the mean loss
 constexpr double recovery = 16;
-constexpr double calm = 0.8;               ///< of the usual loss
-constexpr double worth_overlapping = 0.1;  ///< of the time, for an agreement
+constexpr double calm = 0.8;               ///< minimum loss to overlap, as a share of the usual loss
+constexpr double worth_overlapping = 0.1;  ///< minimum share of the time that a synchronization takes
 constexpr double least_keep = 0.0005;
 
 double measured(const Inputs& inputs, std::size_t rank, std::size_t field) {
   return finite(inputs.table.facts[rank].measurements[inputs.measured + field]);
 }
-/// Of bytes and seconds.
+/// A measurement of bytes or seconds.
 double amount(const Inputs& inputs, std::size_t rank, Field field) {
   return std::max(0.0, measured(inputs, rank, field));
 }
@@ -134,14 +135,14 @@ void average(double& place, double now, double weight) {
   place = place == 0 ? now : place + weight * (now - place);
 }
 
-/// What steps, rows and exchanges cost.
+/// Updates the costs of steps, rows and exchanges.
 void learn_costs(const Inputs& inputs, std::span<double> memory) {
   const auto n = static_cast<double>(inputs.table.size());
   const double turns = inputs.entered.steps();
   const double bytes = sum_of(inputs, record_bytes) / n;
   const double exchange = sum_of(inputs, exchange_seconds) / n;
   double sent = 0;
-  double seconds = 0;  // of the last one to come
+  double seconds = 0;  // longest time of a device
   double stepping = 0;
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
     sent = std::max(sent, amount(inputs, rank, sent_bytes));
@@ -162,8 +163,8 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
 }
 
-/// Some of a budget that only steers is spent ahead and not made up for, as long as most is learned. Bytes of
-/// this agreement that are.
+/// Spends part of a soft budget ahead while most is learned. It need not be made up for. Returns the bytes of
+/// this synchronization that count as spent ahead.
 double spend_ahead(const Inputs& inputs, double may, double spent, bool begins, std::span<double> memory) {
   const double rows = rows_of(inputs.table) / static_cast<double>(inputs.table.size());
   const double all = rows > 0 ? finite(rows_ahead * may / rows) : 0;
@@ -175,7 +176,7 @@ double spend_ahead(const Inputs& inputs, double may, double spent, bool begins, 
   return now;
 }
 
-/// What is left of the budget: rounds without rows cost, too.
+/// Updates the balance of the budget. Rounds without rows cost, too.
 void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<double> memory) {
   double sent = 0;
   double seconds = 0;
@@ -199,7 +200,7 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
 
-/// Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
+/// Halves the local steps at once, after late deltas or deltas of too many steps went too far.
 void step_back(std::span<double> memory) {
   memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
   memory[overshot_at] = recovery;
@@ -207,7 +208,7 @@ void step_back(std::span<double> memory) {
   Plateau(memory.subspan(plateau_at)).restart();
 }
 
-/// A device has come with a movement that it cannot contribute.
+/// A device has a delta that it cannot contribute.
 bool has_exploded(const Inputs& inputs) {
   return inputs.entered.local && any_flag(inputs.table, flag_nonfinite);
 }
@@ -231,7 +232,7 @@ void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
   memory[usual_loss_at] = memory[loss_at];
 }
 
-/// What has been measured since the last agreement goes into memory.
+/// Adds the measurements since the last synchronization to the memory.
 void learn(const Inputs& inputs, std::span<double> memory) {
   const double rows = rows_of(inputs.table);
   learn_costs(inputs, memory);
@@ -242,15 +243,14 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)), inputs.entered.steps());
 }
 
-/// A movement that comes an agreement late does harm while the model changes fast: its loss still falls, or
-/// has jumped.
+/// Late deltas do harm while the model changes fast: while the loss still falls, or after a jump.
 bool is_calm(std::span<const double> memory) {
   return memory[steps_at] > 0 && memory[usual_loss_at] > 0 &&
          memory[loss_at] > calm * memory[usual_loss_at] && memory[overshot_at] == 0;
 }
 
-/// More own steps by and by, fewer at once. `least`: where devices train on copies of others' rows, they step
-/// alike for a while, whatever their movements look like early on (measured: bench/agreeing skew).
+/// Increases local steps gradually and cuts them at once. `least`: devices that train on injected rows step
+/// alike for a while, whatever their deltas look like early on (measured: bench/agreeing skew).
 void follow_streams(double least, double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
   memory[most_at] = std::max(memory[most_at], least);
@@ -266,9 +266,8 @@ void follow_streams(double least, double most, std::span<double> memory) {
     memory[most_at] = std::min(most, 2 * memory[most_at]);
 }
 
-/// Where the loss no longer falls, there is nothing to agree on: by and by the group agrees as seldom as its
-/// streams allow, and at once as before when there is something to learn. Not where streams differ, or
-/// devices see copies of others' rows: what holds those together is that they agree.
+/// On a plateau the interval grows gradually to what the streams allow, and returns at once when the loss
+/// changes. Not where streams differ or rows are injected: those devices stay together only by synchronizing.
 void rest(const Inputs& inputs, double most, std::span<double> memory) {
   const bool differ = CoherenceFilter(memory.subspan(alike_at)).below(streams_differ);
   if (!Plateau(memory.subspan(plateau_at)).reached() || differ || inputs.entered.injected_per_row() > 0) {
@@ -281,18 +280,18 @@ void rest(const Inputs& inputs, double most, std::span<double> memory) {
   memory[rest_at] = std::clamp(memory[rest_at], 1.0, longest);
 }
 
-/// What is known of the streams, for people.
+/// Describes the streams for the user.
 std::string words_of_streams(std::span<double> memory) {
   const CoherenceFilter streams(memory.subspan(alike_at));
   if (!streams.has_begun()) return {};
-  if (!streams.below(streams_differ) && streams.all_is_noise()) return ", movements are within their noise";
+  if (!streams.below(streams_differ) && streams.all_is_noise()) return ", deltas are within their noise";
   const std::string alike = std::to_string(std::lround(100 * std::clamp(streams.alike(), 0.0, 2.0)));
   return (streams.alike() < streams_differ ? ", streams differ (" : ", streams are alike (") + alike + " %)";
 }
 
-/// Momentum of single streams that differ leads apart: gradients are summed, and the group has their
-/// momentum. The change takes its momentum from everybody, so it is not made to and fro; nor while steps may
-/// have been made ahead of it.
+/// Momentum of single streams that differ drives models apart, so the group sums gradients and keeps their
+/// momentum. Switching resets the momentum of all devices, so it has a hysteresis, and waits while steps may
+/// have been made ahead.
 bool sums_gradients(const Inputs& inputs, std::span<const double> memory) {
   const double enough = inputs.entered.local ? streams_are_alike : streams_are_alike_again;
   return memory[steps_at] == 1 && memory[alike_at] < enough && inputs.config.momentum_adds_up &&
@@ -300,7 +299,7 @@ bool sums_gradients(const Inputs& inputs, std::span<const double> memory) {
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
-  if (inputs.table.size() < 2) {  // nobody to agree with
+  if (inputs.table.size() < 2) {  // single device
     plan.next.local.reset();
     return;
   }
@@ -340,7 +339,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
                   plan.next);
   plan.why = chooser.words_of(
       choice, price,
-      {.how = thin ? "as thin matrices" : "", .overlap = overlap, .streams = words_of_streams(memory)});
+      {.how = thin ? "low rank" : "", .overlap = overlap, .streams = words_of_streams(memory)});
   keep_finite(memory);
 }
 
@@ -357,7 +356,7 @@ bool overlaps(const PolicyConfig& config) {
 extern const ControllerEntry when_auto;
 const ControllerEntry when_auto{.role = Role::when,
                                 .name = "auto",
-                                .help = "as often, and on as much, as links, budget and streams allow",
+                                .help = "interval and keep ratio follow links, budget and streams",
                                 .propose = &propose,
                                 .keys = keys,
                                 .fact_fields = measurements,

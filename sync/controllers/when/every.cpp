@@ -3,7 +3,7 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// The group agrees after every batch: what the schedule says by itself.
+// The group synchronizes after every batch: the default schedule.
 void propose(const Inputs&, std::span<double>, RoundPlan&) {}
 
 }  // namespace

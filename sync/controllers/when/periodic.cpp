@@ -6,20 +6,20 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// Local steps (post-local SGD, Lin et al. 2020, without its dense beginning): the group agrees about how far
-// each device has moved after N steps of its own, or T seconds.
+// Local SGD (post-local SGD, Lin et al. 2020, without its dense beginning): the group averages deltas after N
+// local steps, or T seconds.
 
 constexpr std::array keys{
     Key{.name = "sync.own_steps",
         .type = KeyType::integer,
         .text = "10",
-        .help = "of policy periodic: steps that each device makes before the group agrees; 1 = every",
+        .help = "of policy periodic: local steps per synchronization; 1 = every step",
         .least = 1,
         .most = 8000},
     Key{.name = "sync.own_time",
         .type = KeyType::duration,
         .text = "\"0s\"",
-        .help = "of policy periodic: ... or so long, whatever comes first; 0s = only steps count",
+        .help = "of policy periodic: maximum time between synchronizations; 0s = no limit",
         .least = 0,
         .most = 3600},
     overlap_key,
@@ -43,13 +43,14 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry when_periodic;
-const ControllerEntry when_periodic{.role = Role::when,
-                                    .name = "periodic",
-                                    .help = "devices step on their own and agree every N steps or seconds",
-                                    .propose = &propose,
-                                    .keys = keys,
-                                    .contributes_deltas = &contributes_deltas,
-                                    .plans_steps = true,
-                                    .overlaps = &overlaps};
+const ControllerEntry when_periodic{
+    .role = Role::when,
+    .name = "periodic",
+    .help = "devices make local steps and synchronize every N steps or T seconds",
+    .propose = &propose,
+    .keys = keys,
+    .contributes_deltas = &contributes_deltas,
+    .plans_steps = true,
+    .overlaps = &overlaps};
 
 }  // namespace rivulet::sync::policy

@@ -9,63 +9,63 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// Dynamic batching (Tyagi and Sharma, ACSOS 2020; OmniLearn, TPDS 2025): iteration times become equal, the
-// rows of a step stay the same.
+// Dynamic batching (Tyagi and Sharma, ACSOS 2020; OmniLearn, TPDS 2025): equalizes iteration times at a
+// constant number of rows per step.
 //
-//   at first, and for devices that join: b_k = K b0 X_k / sum X, with X_k as the device is said to be (open
-//   loop) mu_k = mean compute time of device k since the last change;  b_k' = b_k mean(mu) / mu_k applied if
-//   that changes any b_k by more than the dead band; then all begin to measure again
+//   open loop, at first and for devices that join: b_k = K b0 X_k / sum X, with the hint X_k of the speed
+//   closed loop: mu_k = mean compute time of device k since the last change;  b_k' = b_k mean(mu) / mu_k
+//   applied if any b_k changes by more than the dead band; then all measurements restart
 //
-// Published: the sum is brought back to B by taking the same from everybody, which hurts the proportions.
-// Here by scaling, so that devices without fixed costs are balanced after one change.
+// The published method restores the sum B by subtracting the same from every device, which distorts the
+// proportions. Here rows are scaled, so devices without fixed costs are balanced after one change.
 
 constexpr std::array keys{
     Key{.name = "batch.throughput.window",
         .type = KeyType::integer,
         .text = "20",
-        .help = "of policy throughput: rounds that are measured before batches may change",
+        .help = "of policy throughput: rounds of measurement before batches may change",
         .least = 1,
         .most = 10'000},
     Key{.name = "batch.throughput.dead_band",
         .text = "0.05",
         .help =
-            "of policy throughput: batches change if one of them changes by more than this part, and by more "
-            "than the noise of its times",
+            "of policy throughput: batches change if one of them would change by more than this part, and by "
+            "more than the noise of its compute times",
         .least = 0,
         .most = 1},
     Key{.name = "batch.throughput.sum",
         .type = KeyType::text,
         .text = "\"scaled\"",
-        .help = "of policy throughput: how the rows of all are kept the same; shifted: as published",
+        .help = "of policy throughput: how the total of rows is kept constant; shifted: as published",
         .choices = "scaled | shifted"},
     Key{.name = "batch.throughput.start",
         .type = KeyType::text,
         .text = "\"speeds\"",
-        .help = "of policy throughput: rows before anything is measured: by what device.speed says of all "
+        .help = "of policy throughput: rows before the first measurement: in proportion to device.speed "
                 "(speeds), or "
                 "the same for all (even)",
         .choices = "speeds | even"},
 };
 
 constexpr std::array measurements{
-    FactField{"speed_hint", "configured speed of the device, beside the others"},
+    FactField{"speed_hint", "configured relative speed of the device"},
 };
 
-constexpr double least_weight = 0.1;  ///< of a round in mu: of long windows the last rounds count
-constexpr double slower =
-    0.1;                    ///< part of its rows/s that a device loses at least when its batch was too large
-constexpr double sure = 4;  ///< ... and standard deviations of what was measured
-constexpr double likely = 2;  ///< the same for the dead band
+constexpr double least_weight =
+    0.1;                        ///< minimum weight of a round in mu: in long windows the last rounds count
+constexpr double slower = 0.1;  ///< minimum loss of rows/s that indicates too large a batch, as a share
+constexpr double sure = 4;      ///< minimum loss in standard deviations of the measurement
+constexpr double likely = 2;    ///< standard deviations for the dead band
 constexpr double deviation_weight = 0.05;
-constexpr double forgiving = 1.05;  ///< of a most that was found so, with each change
+constexpr double forgiving = 1.05;  ///< growth of a learned maximum per change
 
 constexpr double most_wanted = 1e9;
 
-/// Memory: rounds measured, how often batches have changed, and of each rank what the enum says.
+/// Layout of the memory: measured rounds, number of changes, and the enum's values for each rank.
 constexpr std::size_t rounds_at = 0, changes_at = 1, of_all = 2;
 enum Place : std::size_t { rows, mu, deviation, most, rows_before, speed_before, speed_wanted, per_rank };
 
-/// Of one rank.
+/// Memory of one rank.
 std::span<double, per_rank> of_rank(std::span<double> memory, std::size_t rank) {
   return memory.subspan(of_all + rank * per_rank).first<per_rank>();
 }
@@ -83,7 +83,7 @@ void measure(const Inputs& inputs, std::span<double> memory) {
     const Facts& f = inputs.table.facts[rank];
     const double seconds = finite(f.compute_seconds);
     const auto own = of_rank(memory, rank);
-    const bool as_asked = f.rows > 0 && f.rows == own[rows] && seconds > 0;  // not of the batch before
+    const bool as_asked = f.rows > 0 && f.rows == own[rows] && seconds > 0;  // not the previous batch
     all = all && as_asked;
     if (!as_asked) continue;
     if (own[mu] > 0) {
@@ -95,14 +95,14 @@ void measure(const Inputs& inputs, std::span<double> memory) {
   if (all) ++memory[rounds_at];
 }
 
-/// Of the mean of a window, relative.
+/// Relative standard error of the mean over a window.
 double doubt(const Inputs& inputs, std::span<double, per_rank> own) {
-  constexpr double deviations = 1.25;  // a standard deviation, in mean absolute ones
+  constexpr double deviations = 1.25;  // standard deviation in mean absolute deviations
   return deviations * own[deviation] / std::sqrt(setting(inputs.config, keys[0].name).number);
 }
 
-/// A batch that grew and made its device slower was the last one of that size; but if it stays as slow with
-/// the size before, that was not why.
+/// A batch that grew and slowed its device down was too large, so its former size becomes the maximum. If the
+/// device stays slow at that size, the maximum is dropped.
 void ratchet(const Inputs& inputs, std::span<double, per_rank> own) {
   const double speed = own[mu] > 0 ? own[rows] / own[mu] : 0;
   if (own[most] > 0) own[most] *= forgiving;
@@ -113,7 +113,7 @@ void ratchet(const Inputs& inputs, std::span<double, per_rank> own) {
     own[speed_wanted] = own[speed_before];
   } else if (own[most] > 0 && own[speed_wanted] > 0) {
     if (speed < least * own[speed_wanted]) own[most] = 0;
-    own[speed_wanted] = 0;  // asked once
+    own[speed_wanted] = 0;  // checked once
   }
 }
 
@@ -130,7 +130,7 @@ std::vector<std::uint32_t> shifted(std::span<const double> wanted, double total,
   return all;
 }
 
-/// Of the same rows in all, each device's share by its speed.
+/// Splits the total of rows by the devices' speeds.
 void adjust(const Inputs& inputs, std::uint64_t total, std::span<double> memory) {
   const std::size_t n = inputs.table.size();
   double mean = 0;
@@ -165,7 +165,7 @@ void adjust(const Inputs& inputs, std::uint64_t total, std::span<double> memory)
   memory[rounds_at] = 0;
 }
 
-/// Speeds that all devices are said to have; the same for all where one of them says nothing.
+/// Configured speeds of all devices; the same for all if one of them has none.
 std::vector<double> hints(const Inputs& inputs) {
   std::vector<double> all;
   all.reserve(inputs.table.size());
@@ -176,8 +176,7 @@ std::vector<double> hints(const Inputs& inputs) {
   return all;
 }
 
-/// A device without rows begins with the share that its hint gives it; those who have keep their
-/// proportions.
+/// A new device starts with the share of its hint. The others keep their proportions.
 void start(const Inputs& inputs, std::uint64_t total, std::span<double> memory) {
   const std::size_t n = inputs.table.size();
   const auto is_new = [&](std::size_t rank) {
@@ -212,7 +211,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   for (std::size_t rank = 0; rank < n; ++rank)
     plan.next.rows[rank] =
         static_cast<std::uint32_t>(std::clamp<double>(of_rank(memory, rank)[rows], 1, config.max));
-  plan.why = "rows by each device's speed";
+  plan.why = "rows in proportion to device speed";
   wait_for_all(inputs.table, plan);
 }
 
@@ -222,13 +221,13 @@ extern const ControllerEntry batch_throughput;
 const ControllerEntry batch_throughput{
     .role = Role::batch,
     .name = "throughput",
-    .help = "batch.rows on average, more on faster devices: steps take all the same time (dynamic batching)",
+    .help = "batch.rows on average, more on faster devices, for equal step times (dynamic batching)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = measurements,
     .memory = of_all,
     .memory_per_rank = per_rank,
-    // Of a window of rounds the middle one.
+    // The average over a window corresponds to its middle.
     .slow = {[](const PolicyConfig& config) { return setting(config, keys[0].name).number / 2; },
              changes_at}};
 

@@ -11,17 +11,17 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// Flexible communication: of two published collectives the one that takes less time, changed while the group
-// runs. What is compressed goes by gather or shared_index, whole contributions by ring or halving_doubling.
+// Flexible communication: uses the faster of two published collectives and switches during the run. Sparse
+// contributions use gather or shared_index, dense ones ring or halving_doubling.
 //
-//   first     the one that the published formulas name, on a link of 100 Mbit/s and 1 ms
-//   trial     after fifty rounds that agreed the other one is tried for a few, if it never was, or if what an
-//             exchange takes has changed by a quarter since
-//   changes   for a gain of a tenth at least
+//   first     the faster one by the published formulas, on a link of 100 Mbit/s and 1 ms
+//   trial     every fifty rounds with an exchange, the other one is tried for a few rounds, if it was never
+//             tried, or if the exchange time has changed by a quarter since
+//   changes   for a gain of a tenth or more
 //
-// Each of the two pairs has a choice of its own: a gate may send all in one round and little in the next.
+// Each pair has its own choice: a gate may send everything in one round and little in the next.
 //
-// Their trial trains and goes back; here all rounds count, and what is measured is how long they took.
+// The published trial trains and rolls back. Here all rounds count, and their exchange times are measured.
 
 constexpr std::array patterns{Pattern::to_all, Pattern::chosen_by_one, Pattern::ring,
                               Pattern::halving_doubling};
@@ -31,33 +31,33 @@ constexpr std::array keys{kept_key};
 constexpr std::array fields_wanted{
     kept_fields[0],
     kept_fields[1],
-    FactField{"apart_seconds", "since the last agreement"},
-    FactField{"exchange_seconds", "of the last agreement, without waiting for who came later"},
+    FactField{"apart_seconds", "seconds since the last synchronization"},
+    FactField{"exchange_seconds", "seconds of the last exchange, without waiting for later devices"},
 };
 constexpr std::size_t exchange_seconds = 3;
 
 enum Place : std::size_t {
-  used_at,  ///< in the round before; 1 + which
-  kept_at,  ///< of KeptLimit
+  used_at,  ///< 1 + index of the collective of the previous round
+  kept_at,  ///< memory of KeptLimit
   changes_at,
   seconds_at,
   pairs_at = seconds_at + patterns.size(),
 };
-/// Of each pair.
+/// Memory of each pair.
 enum PairPlace : std::size_t {
-  chosen,  ///< 1 + which; 0: none
-  dwelt,   ///< its rounds that agreed since the choice has changed
-  trial,   ///< this is a trial
-  then,    ///< seconds of the one when the other was tried last
+  chosen,  ///< 1 + index; 0: none
+  dwelt,   ///< rounds with an exchange since the last change
+  trial,   ///< not 0: on trial
+  then,    ///< exchange seconds of the other one at the last trial
   per_pair,
 };
 constexpr std::size_t memory_size = std::size_t{pairs_at} + 2 * std::size_t{per_pair};
 constexpr std::array figures{
-    Figure{"kept", "what a device has kept, in contributions; below 0 while that is too much", kept_at},
-    Figure{"gather_seconds", "that an exchange takes by gather", seconds_at + gather},
-    Figure{"shared_index_seconds", "... by shared_index", seconds_at + shared_index},
-    Figure{"ring_seconds", "... by ring", seconds_at + ring},
-    Figure{"halving_doubling_seconds", "... by halving_doubling", seconds_at + halving},
+    Figure{"kept", "residual relative to the contribution; negative while above the limit", kept_at},
+    Figure{"gather_seconds", "seconds of an exchange by gather", seconds_at + gather},
+    Figure{"shared_index_seconds", "seconds of an exchange by shared_index", seconds_at + shared_index},
+    Figure{"ring_seconds", "seconds of an exchange by ring", seconds_at + ring},
+    Figure{"halving_doubling_seconds", "seconds of an exchange by halving_doubling", seconds_at + halving},
 };
 constexpr double dwell = 50;
 constexpr double trial_rounds = 5;
@@ -69,10 +69,10 @@ constexpr LinkCost usual_link{.message = 0.001, .byte = 8e-8};
 std::string_view name_of_choice(std::size_t which) {
   for (const AggregationEntry* entry : builtin_aggregations())
     if (entry->pattern == patterns.at(which)) return entry->name;
-  RIVULET_CHECK(false, "one of the published collectives is not in this build");
+  RIVULET_CHECK(false, "a published collective is missing in this build");
 }
 
-/// Halves of a payload are values and positions, about.
+/// Assumes that values and positions each take about half of a payload.
 double formula(std::size_t which, std::size_t world, double payload) {
   const SparseBytes halves{payload / 2, payload / 2};
   switch (which) {
@@ -85,12 +85,12 @@ double formula(std::size_t which, std::size_t world, double payload) {
   }
 }
 
-/// Of memory that anybody may have written: 1 + which, or 0.
+/// Validates memory of unknown origin: 1 + index, or 0.
 std::size_t place(double number) {
   return number >= 1 && number <= static_cast<double>(patterns.size()) ? static_cast<std::size_t>(number) : 0;
 }
 
-/// Of the pair that begins with `first`.
+/// Memory of the pair that begins with `first`.
 std::span<double, per_pair> pair_of(std::size_t first, std::span<double> memory) {
   return memory.subspan(first == gather ? pairs_at : pairs_at + std::size_t{per_pair}).first<per_pair>();
 }
@@ -108,7 +108,7 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   if (memory[used_at] == pair[chosen]) pair[dwelt] += 1;
 }
 
-/// Of the pair that begins with `first`, `now` being the one.
+/// Chooses within the pair that begins with `first`. `now`: the current choice.
 std::size_t choose(std::size_t first, std::size_t now, std::span<double> memory) {
   const auto pair = pair_of(first, memory);
   const std::size_t other = now == first ? first + 1 : first;
@@ -118,7 +118,7 @@ std::size_t choose(std::size_t first, std::size_t now, std::span<double> memory)
     if (pair[dwelt] < trial_rounds) return now;
     pair[trial] = 0;
     pair[then] = of_other;
-    if (seconds < worth_it * of_other) {  // it stays
+    if (seconds < worth_it * of_other) {  // the tried one stays
       pair[then] = seconds;
       return now;
     }
@@ -139,7 +139,7 @@ std::size_t next_of(const Inputs& inputs, std::span<double> memory, std::size_t 
   return formula(first + 1, world, payload) < formula(first, world, payload) ? first + 1 : first;
 }
 
-/// Of the round whose facts these are; nothing if none of these was used, or nothing was exchanged.
+/// 1 + index of the collective of this round; 0 if another one was used, or nothing was exchanged.
 double used_in(const Inputs& inputs, const RoundPlan& plan, std::string_view collective) {
   if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return 0;
   const std::string_view used = plan.now.way ? collective : inputs.entered.way.collective;
@@ -159,7 +159,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (!inputs.settling) learn(inputs, memory);
   const CompressorEntry* small = compressor_named(compressor);
   const SlotKind kind = small != nullptr ? small->kind() : SlotKind::mixture;
-  if (kind == SlotKind::mixture) {  // there is one way to sum it
+  if (kind == SlotKind::mixture) {  // only one collective can sum these
     memory[used_at] = 0;
     return use_collective(stand_in_for(small != nullptr ? *small : usual_compressor(kind)).name, plan);
   }
@@ -171,7 +171,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
     memory[changes_at] += pair[chosen] != 0 ? 1 : 0;
   }
   pair[chosen] = static_cast<double>(which) + 1;
-  // Too much is kept: for a while, whatever is faster.
+  // With too large residuals, gathers for a while, whatever is faster.
   const std::size_t taken = which == shared_index && limit.exceeded() ? gather : which;
   const std::string_view name = name_of_choice(taken);
   use_collective(name, plan);
@@ -186,7 +186,7 @@ extern const ControllerEntry collective_learned;
 const ControllerEntry collective_learned{
     .role = Role::collective,
     .name = "learned",
-    .help = "of two published ones the one that was faster (Flexible)",
+    .help = "the faster of two published collectives, by measurement (Flexible)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = fields_wanted,

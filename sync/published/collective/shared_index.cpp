@@ -8,14 +8,14 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// AR-Topk leaves a device's own large numbers for up to N rounds where they are: its residual grows about N
-// times as large. From a limit on, all of them gather until it is half of that.
+// AR-Topk ignores a device's own largest values for up to N rounds, so its residual grows about N times as
+// large. Above a limit, all devices gather until it has halved.
 
-constexpr std::string_view name = "shared_index";  // of the collective, too
+constexpr std::string_view name = "shared_index";  // also the name of the collective
 enum Place : std::size_t { kept_at, memory_size };
 constexpr std::array keys{kept_key};
 constexpr std::array figures{
-    Figure{"kept", "what a device has kept, in contributions; below 0 while that is too much", kept_at},
+    Figure{"kept", "residual relative to the contribution; negative while above the limit", kept_at},
 };
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
@@ -23,7 +23,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   limit.add(kept_ratio(inputs));
   const std::string_view gather = gathers_all().name;
   use_collective(limit.exceeded() ? gather : name, plan);
-  if (limit.exceeded()) plan.why = std::string(gather) + ", for devices have kept too much";
+  if (limit.exceeded()) plan.why = std::string(gather) + ", because residuals are too large";
   keep_finite(memory);
 }
 
@@ -33,7 +33,8 @@ extern const ControllerEntry collective_shared_index;
 const ControllerEntry collective_shared_index{
     .role = Role::collective,
     .name = name,
-    .help = "the largest numbers of one device say which ones all sum (AR-Topk), unless too much is kept",
+    .help =
+        "all sum at the positions of one device's largest values (AR-Topk), unless residuals are too large",
     .propose = &propose,
     .keys = keys,
     .fact_fields = kept_fields,

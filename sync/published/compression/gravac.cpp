@@ -8,73 +8,73 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// GraVAC: as few numbers as keep enough of the gradient, found while training.
+// GraVAC: finds the smallest contribution that keeps enough of the gradient during training.
 //
-//   two factors are looked at, a low one and a candidate:  send the candidate if its gain >= epsilon, else
-//   the low one if that has it, else all every window of rounds that exchange something: if both gains agree
-//   within omega the candidate becomes the low one; then the candidate is the next of the ladder rows/s times
-//   gain of two neighbours within omega: the search is over, the lower of them stays, until its gain falls
-//   below epsilon
+//   compares two factors, a low one and a candidate:
+//   sends the candidate if its gain >= epsilon, else the low one if its gain is, else everything
+//   after each window of rounds with an exchange: the candidate becomes the low factor if both gains agree
+//   within omega, and the next factor of the ladder becomes the candidate. If two neighbours agree in
+//   rows/s times gain within omega, the search ends at the lower one, until its gain is below epsilon.
 //
-// The paper moves the candidate on before it tests the old one's gain, and has each worker decide by its own
-// gain, which may differ; here the mean decides, once. Its t of a round is the slowest computing and the mean
-// exchange before it.
+// The paper advances the candidate before it tests the old one's gain. Each worker decides by its own gain,
+// so workers may differ. Here the mean decides, once. The time of a round is the slowest compute time plus
+// the mean time of the exchange before it.
 
-/// Factors by which the numbers become fewer: those of the paper's exponential policy.
+/// Compression factors: those of the paper's exponential policy.
 constexpr std::array<double, 5> ladder{10, 20, 40, 160, 1000};
 
 constexpr std::array keys{
     Key{.name = "compression.gravac.epsilon",
         .text = "0.7",
-        .help = "of policy gravac: gain below which a share is too small",
+        .help = "of policy gravac: minimum gain of a compression factor",
         .least = 0,
         .most = 10},
     Key{.name = "compression.gravac.omega",
         .text = "0.01",
-        .help = "of policy gravac: relative difference below which two gains, or two speeds, are the same",
+        .help = "of policy gravac: relative difference below which two gains or two speeds count as equal",
         .least = 0,
         .most = 1},
     Key{.name = "compression.gravac.window",
         .type = KeyType::integer,
         .text = "500",
-        .help = "of policy gravac: rounds from one step up the ladder (10, 20, 40, 160 and 1000 times fewer) "
-                "to the next",
+        .help = "of policy gravac: rounds from one compression factor (10, 20, 40, 160 and 1000) to the "
+                "next",
         .least = 1,
         .most = 1'000'000},
     gain_key("compression.gravac.gain", "\"squared\""),
     Key{.name = "compression.gravac.half_life",
         .text = "10",
-        .help = "of policy gravac: rounds after which a gain counts half",
+        .help = "of policy gravac: half-life of the mean gain, in rounds",
         .least = 0,
         .most = 10'000,
         .above = true},
 };
 
 enum Place : std::size_t {
-  rounds_at,     ///< that exchanged something
-  low_at,        ///< of the ladder
-  candidate_at,  ///< of the ladder
+  rounds_at,     ///< rounds with an exchange
+  low_at,        ///< index in the ladder
+  candidate_at,  ///< index in the ladder
   settled_at,    ///< 1: the search is over
-  sent_at,       ///< in the round before: 0: all, or nothing; else 1 + place in the ladder
-  factor_at,     ///< in the round before
-  gain_at,       ///< of the candidate
-  gains_at,      ///< of each factor, smoothed
-  speeds_at = gains_at + ladder.size(),   ///< rows/s times gain of each factor, smoothed
-  tries_at = speeds_at + ladder.size(),   ///< rounds in which it was sent
-  seconds_at = tries_at + ladder.size(),  ///< of the exchange of each factor, mean of its tries
-  drift_at = seconds_at + ladder.size(),  ///< of the last ones from that, relative, smoothed
-  scatter_at,                             ///< the same, whatever its sign
-  step_rows_at,                           ///< usual ones
-  changes_at,                             ///< of the search
+  sent_at,       ///< 1 + index in the ladder of the previous round; 0: everything or nothing was sent
+  factor_at,     ///< compression factor of the previous round
+  gain_at,       ///< mean gain of the candidate
+  gains_at,      ///< mean gain of each factor
+  speeds_at = gains_at + ladder.size(),   ///< mean rows/s times gain of each factor
+  tries_at = speeds_at + ladder.size(),   ///< rounds that used each factor
+  seconds_at = tries_at + ladder.size(),  ///< mean exchange seconds of each factor
+  drift_at = seconds_at + ladder.size(),  ///< mean relative deviation of the last exchanges from that
+  scatter_at,                             ///< mean absolute relative deviation
+  step_rows_at,                           ///< usual rows of a step
+  changes_at,                             ///< changes of low factor or candidate
   memory_size,
 };
 constexpr std::array figures{
-    Figure{"compression_factor", "by which the last contributions had fewer numbers; 1: all were sent",
-           factor_at},
-    Figure{"gain", "of the candidate, smoothed", gain_at},
+    Figure{"compression_factor",
+           "factor by which the last contributions were compressed; 1: everything was sent", factor_at},
+    Figure{"gain", "smoothed gain of the candidate", gain_at},
     Figure{"settled", "1: the search is over", settled_at},
 };
-constexpr double least_tries = 20;  ///< before the speed of a factor counts
+constexpr double least_tries = 20;  ///< rounds before the speed of a factor counts
 
 double number(const Inputs& inputs, std::size_t key) {
   return setting(inputs.config, keys.at(key).name).number;
@@ -92,16 +92,16 @@ double rows_of(const FactsTable& table) {
   return rows;
 }
 
-/// Speeds of other links or of other batches say nothing of these: the search goes on with new ones.
+/// Speeds of other links or batches are invalid. Restarts the search with new measurements.
 void forget_speeds(std::span<double> memory) {
   std::ranges::fill(memory.subspan(tries_at, ladder.size()), 0.0);
   memory[drift_at] = memory[scatter_at] = memory[settled_at] = 0;
 }
 
-/// Exchanges take other times than they did, by more than a tenth and than their noise.
+/// Whether exchange times have changed by more than a tenth and more than their noise.
 bool links_have_changed(std::size_t factor, double exchange, std::span<double> memory) {
   constexpr double weight = 0.05;
-  constexpr double noise = 0.6;  // of the scatter: three deviations of a mean with that weight
+  constexpr double noise = 0.6;  // multiple of the scatter: three deviations of a mean with that weight
   double& usual = memory[seconds_at + factor];
   if (memory[tries_at + factor] == 0) usual = exchange;
   const double off = usual > 0 ? finite((exchange - usual) / usual) : 0;
@@ -111,7 +111,7 @@ bool links_have_changed(std::size_t factor, double exchange, std::span<double> m
   return std::abs(memory[drift_at]) > std::max(0.1, noise * memory[scatter_at]);
 }
 
-/// What was sent in the round before took so long.
+/// Adds the speed of the previous round's factor.
 void learn_speed(const Inputs& inputs, const HalfLife& mean, std::span<double> memory) {
   if (memory[sent_at] < 1) return;
   const std::size_t last = place(memory[sent_at] - 1);
@@ -128,7 +128,7 @@ void learn_speed(const Inputs& inputs, const HalfLife& mean, std::span<double> m
   memory[tries_at + last] += 1;
 }
 
-/// Two neighbours that have been tried are as fast as each other: the lower one stays.
+/// Ends the search if two measured neighbours are equally fast. The lower one stays.
 void look_for_end(double omega, std::span<double> memory) {
   for (std::size_t i = 0; i + 1 < ladder.size(); ++i) {
     if (memory[tries_at + i] < least_tries || memory[tries_at + i + 1] < least_tries) continue;
@@ -151,7 +151,7 @@ void climb(const Inputs& inputs, std::span<double> memory) {
     memory[candidate_at] = std::min(memory[candidate_at] + 1, static_cast<double>(ladder.size() - 1));
 }
 
-/// Windows are of rounds in which nothing else settles.
+/// Counts only rounds in which nothing else settles.
 void count(const Inputs& inputs, std::span<double> memory) {
   if (inputs.settling && memory[rounds_at] > 0) return;
   memory[rounds_at] += 1;
@@ -173,12 +173,12 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   count(inputs, memory);
 }
 
-/// 0: all; else 1 + place in the ladder.
+/// 0: everything; else 1 + index in the ladder.
 std::size_t choose(double epsilon, bool may_search, std::span<double> memory) {
   const std::size_t low = place(memory[low_at]);
   const std::size_t candidate = place(memory[candidate_at]);
   if (memory[gains_at + candidate] >= epsilon) return 1 + candidate;
-  if (memory[settled_at] != 0 && may_search) {  // what was settled on no longer holds: down, and look again
+  if (memory[settled_at] != 0 && may_search) {  // the result no longer holds: search again one factor lower
     memory[settled_at] = 0;
     memory[low_at] = static_cast<double>(low > 0 ? low - 1 : 0);
   }
@@ -195,14 +195,14 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const std::size_t sent = memory[rounds_at] > 0 ? choose(epsilon, !inputs.settling, memory) : 0;
   if (!begins && before != std::array{memory[low_at], memory[candidate_at]}) memory[changes_at] += 1;
   const std::size_t candidate = place(memory[candidate_at]);
-  memory[sent_at] = exchanges ? static_cast<double>(sent) : 0;  // what comes next has no time of an exchange
+  memory[sent_at] = exchanges ? static_cast<double>(sent) : 0;  // no exchange, no time
   memory[factor_at] = sent > 0 ? ladder.at(sent - 1) : 1;
   memory[gain_at] = memory[gains_at + candidate];
   if (exchanges)
     plan.why = "gain " + percent(memory[gain_at]) + " of " + percent(epsilon) + " at " +
-               std::to_string(std::lround(ladder.at(candidate))) + " times fewer numbers" +
-               (sent > 0 ? ": " + std::to_string(std::lround(memory[factor_at])) + " times fewer are sent"
-                         : ": all are sent");
+               std::to_string(std::lround(ladder.at(candidate))) + "-fold compression" +
+               (sent > 0 ? ": " + std::to_string(std::lround(memory[factor_at])) + "-fold compression is used"
+                         : ": everything is sent");
   keep_finite(memory);
   gate(inputs, 1 / memory[factor_at], plan);
 }
@@ -213,7 +213,7 @@ extern const ControllerEntry compression_gravac;
 const ControllerEntry compression_gravac{
     .role = Role::compression,
     .name = "gravac",
-    .help = "as few numbers as keep enough of the gradient, found while training (GraVAC)",
+    .help = "the strongest compression that keeps enough of the gradient, found during training (GraVAC)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = gain_fields,

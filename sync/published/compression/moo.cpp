@@ -11,15 +11,15 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// Flexible communication: of a few shares the best compromise between time and gain.
+// Flexible communication: the best compromise between time and gain among a few keep ratios.
 //
-//   objectives of share c: seconds of the exchange, A + B bytes(c) as fitted; 1 / gain(c)
-//   of those that no other beats in both, each objective scaled to 0 .. 1: the one whose larger weighted
-//   objective is least (0.6 time, 0.4 gain), or the knee: the nearest to the best of both
+//   objectives of keep ratio c: seconds of the exchange, fitted as A + B bytes(c); 1 / gain(c)
+//   among the Pareto-optimal ratios, with each objective scaled to 0 .. 1: the minimum of the larger weighted
+//   objective (0.6 time, 0.4 gain), or the knee, which is nearest to the optimum of both
 //
-// The published code trains with each share for ten iterations and goes back; here all gains come from the
-// same gradient. It searches with NSGA-II, which five candidates do not need. Looked at again when a smoothed
-// gain or the cost has moved by a tenth. Nothing bounds what a compromise loses, so there is a floor.
+// The published code trains ten iterations with each ratio and rolls back. Here all gains come from the same
+// gradient. It searches with NSGA-II, which five candidates do not need. Chooses again when a smoothed gain
+// or the cost changes by a tenth. A compromise has no bound on its loss, so there is a minimum gain.
 
 constexpr std::array<double, 5> candidates{0.1, 0.033, 0.011, 0.004, 0.001};
 
@@ -27,26 +27,26 @@ constexpr std::array keys{
     Key{.name = "compression.moo.pick",
         .type = KeyType::text,
         .text = "\"weighted\"",
-        .help = "of policy moo: weighted (0.6 time, 0.4 gain), or the knee of the two",
+        .help = "of policy moo: weighted (0.6 time, 0.4 gain), or the knee of both",
         .choices = "weighted | knee"},
     Key{.name = "compression.moo.epsilon",
         .text = "0",
-        .help = "of policy moo: gain below which a share is too small; 0: none is",
+        .help = "of policy moo: minimum gain of a keep ratio; 0: none",
         .least = 0,
         .most = 10},
     gain_key("compression.moo.gain", "\"squared\""),
     Key{.name = "compression.moo.half_life",
         .text = "5",
-        .help = "of policy moo: rounds after which a gain counts half",
+        .help = "of policy moo: half-life of the mean gain, in rounds",
         .least = 0,
         .most = 10'000,
         .above = true},
 };
 
 constexpr std::array own_fields{
-    FactField{"apart_seconds", "since the last agreement"},
-    FactField{"sent_bytes", "since its last facts"},
-    FactField{"exchange_seconds", "of the last agreement, without waiting for who came later"},
+    FactField{"apart_seconds", "seconds since the last synchronization"},
+    FactField{"sent_bytes", "bytes sent since its last facts"},
+    FactField{"exchange_seconds", "seconds of the last exchange, without waiting for later devices"},
 };
 constexpr std::array fields_wanted{gain_fields[0], gain_fields[1], gain_fields[2],
                                    own_fields[0],  own_fields[1],  own_fields[2]};
@@ -55,19 +55,19 @@ enum Field : std::size_t { apart_seconds = numbers_of_gain, sent_bytes, exchange
 
 enum Place : std::size_t {
   rounds_at,
-  share_at,  ///< that is sent
-  gain_at,   ///< of that
-  cost_at,   ///< of LinearFit: seconds by bytes
+  share_at,  ///< keep ratio in use
+  gain_at,   ///< gain of that
+  cost_at,   ///< first value of LinearFit: seconds by bytes
   gains_at = cost_at + LinearFit::numbers,
-  chosen_gain_at = gains_at + candidates.size(),  ///< when the choice was made
+  chosen_gain_at = gains_at + candidates.size(),  ///< gain at the last choice
   chosen_seconds_at,
-  step_rows_at,  ///< usual ones
-  changes_at,    ///< of the choice
+  step_rows_at,  ///< usual rows of a step
+  changes_at,    ///< changes of the choice
   memory_size,
 };
 constexpr std::array figures{
-    Figure{"share", "of the parameters, that is sent", share_at},
-    Figure{"gain", "of that share, smoothed", gain_at},
+    Figure{"share", "share of the parameters that is sent", share_at},
+    Figure{"gain", "smoothed gain of that share", gain_at},
 };
 constexpr double moved = 0.1;
 constexpr double weight_of_time = 0.6;
@@ -87,7 +87,7 @@ void learn_cost(const Inputs& inputs, std::span<double> memory) {
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(sent, exchange);
 }
 
-/// Bytes that leave a device, by its transport.
+/// Bytes that a device's transport sends.
 double bytes_of(const Inputs& inputs, double keep) {
   const Way way = way_of(inputs.config, inputs.table.size(), compressor_for(keep), keep);
   return payloads_sent(way.collective, inputs.table.size()) * static_cast<double>(way.payload_bytes);
@@ -121,7 +121,7 @@ std::vector<Candidate> eligible(const Inputs& inputs, std::span<double> memory) 
   return left;
 }
 
-/// The best compromise; all of the gradient where none is left.
+/// Returns the best compromise; everything if no candidate is left.
 Candidate best_of(const std::vector<Candidate>& all, bool knee) {
   if (all.empty()) return {};
   const auto [fast, slow] = std::ranges::minmax(all, {}, &Candidate::seconds);
@@ -190,7 +190,7 @@ extern const ControllerEntry compression_moo;
 const ControllerEntry compression_moo{
     .role = Role::compression,
     .name = "moo",
-    .help = "of a few shares the best compromise between time and gain (Flexible)",
+    .help = "the best compromise between time and gain among a few keep ratios (Flexible)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = fields_wanted,

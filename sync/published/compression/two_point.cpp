@@ -8,12 +8,12 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// ScaDLES, adaptive compression: topk of one share where it keeps enough of the gradient, else all of it.
+// ScaDLES, adaptive compression: topk with a fixed keep ratio if it keeps enough of the gradient, else dense.
 //
-//   x_k = 1 - gain of device k, smoothed;   it votes for topk if x_k <= delta;   more than half decide
+//   x_k = 1 - smoothed gain of device k;   it votes for topk if x_k <= delta;   the majority decides
 //
-// delta is 1 - epsilon of GraVAC: one gate. The majority is in the published code alone, which also updates
-// residuals that are not sent then; here what is sent whole takes the residual along.
+// delta is 1 - epsilon of GraVAC: the same gate. Only the published code has the majority vote. It updates
+// residuals even if they are not sent; here a dense contribution includes the residual.
 
 constexpr std::array keys{
     Key{.name = "compression.two_point.keep",
@@ -30,7 +30,7 @@ constexpr std::array keys{
     gain_key("compression.two_point.gain", "\"squared\""),
     Key{.name = "compression.two_point.half_life",
         .text = "10",
-        .help = "of policy two-point: rounds after which what was left out counts half",
+        .help = "of policy two-point: half-life of the mean left-out part, in rounds",
         .least = 0,
         .most = 10'000,
         .above = true},
@@ -38,9 +38,9 @@ constexpr std::array keys{
 
 enum Place : std::size_t { rounds_at, compressed_at, share_at, memory_size };
 constexpr std::array figures{
-    Figure{"compressed_share", "of the rounds, in which topk was sent: CNC", share_at},
+    Figure{"compressed_share", "share of the rounds that sent topk: CNC", share_at},
 };
-/// Of each rank: what topk leaves out, smoothed, and the rows of the steps that it is known of; 0: of none.
+/// Of each rank: smoothed left-out part of topk, and usual rows of a step; 0: none yet.
 enum RankPlace : std::size_t { left_out, usual_rows, per_rank };
 
 struct Votes {
@@ -76,8 +76,8 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
     memory[rounds_at] += 1;
     memory[compressed_at] += compress ? 1 : 0;
     memory[share_at] = memory[compressed_at] / memory[rounds_at];
-    plan.why = std::to_string(votes.yes) + " of " + std::to_string(votes.all) + " vote for " +
-               percent(setting(inputs.config, keys[0].name).number) + ", which leaves out " +
+    plan.why = std::to_string(votes.yes) + " of " + std::to_string(votes.all) + " devices vote for topk of " +
+               percent(setting(inputs.config, keys[0].name).number) + ", which would leave out " +
                percent(votes.left_out);
   }
   keep_finite(memory);
@@ -90,7 +90,7 @@ extern const ControllerEntry compression_two_point;
 const ControllerEntry compression_two_point{
     .role = Role::compression,
     .name = "two-point",
-    .help = "topk of one share where most devices lose little by it, else dense (ScaDLES)",
+    .help = "topk with a fixed keep ratio if most devices lose little, else dense (ScaDLES)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = gain_fields,

@@ -9,23 +9,23 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// ScaDLES: in every round some devices, drawn anew, send all others a part of their rows.
+// ScaDLES: in each round, randomly drawn devices send a part of their rows to all others.
 
 constexpr std::array keys{
     Key{.name = "inject.random.devices",
         .text = "0.5",
-        .help = "of policy random: the part of the devices that send rows in a round (alpha)",
+        .help = "of policy random: share of the devices that send rows in a round (alpha)",
         .least = 0,
         .most = 1},
     Key{.name = "inject.random.share",
         .text = "0.1",
-        .help = "of policy random: the part of its rows that such a device sends (beta)",
+        .help = "of policy random: share of its rows that such a device sends (beta)",
         .least = 0,
         .most = 1},
     Key{.name = "inject.random.seed",
         .type = KeyType::integer,
         .text = "1",
-        .help = "of policy random: who is drawn",
+        .help = "of policy random: seed of the draw",
         .least = 0,
         .most = 9007199254740992.0},
 };
@@ -36,7 +36,7 @@ void propose(const Inputs& inputs, std::span<double> /*memory*/, RoundPlan& plan
   const auto chosen = static_cast<std::size_t>(
       std::ceil(setting(inputs.config, keys[0].name).number * static_cast<double>(n)));
   if (n < 2 || chosen == 0 || share == 0) return;
-  // By the step of the group, so that a new view goes on where the last one was.
+  // Derived from the step of the group, so a new view continues the sequence.
   Rng rng = Rng::derive(static_cast<std::uint64_t>(setting(inputs.config, keys[2].name).number), "inject",
                         inputs.table.facts[0].step);
   std::vector<std::size_t> ranks(n);
@@ -48,7 +48,7 @@ void propose(const Inputs& inputs, std::span<double> /*memory*/, RoundPlan& plan
   }
   const double guests = share * static_cast<double>(std::min(chosen, n));
   send_copies(inputs.config, sends, share, guests, plan.next);
-  plan.why = std::to_string(std::min(chosen, n)) + " devices send copies of their rows";
+  plan.why = std::to_string(std::min(chosen, n)) + " devices send injected rows";
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ extern const ControllerEntry transfer_random;
 const ControllerEntry transfer_random{
     .role = Role::transfer,
     .name = "random",
-    .help = "some devices, drawn in each round, send all others copies of rows",
+    .help = "randomly drawn devices send injected rows to all others in each round",
     .propose = &propose,
     .keys = keys};
 

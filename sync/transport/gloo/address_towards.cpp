@@ -38,7 +38,7 @@ bool is_loopback(const std::string& address) {
 struct AddressTowards::Answers {
   std::mutex mutex;
   std::condition_variable news;
-  std::vector<std::string> addresses;  ///< numeric, of hosts
+  std::vector<std::string> addresses;  ///< numeric addresses of the hosts
   bool complete = false;
 
   void add(std::vector<std::string> more) {
@@ -51,20 +51,20 @@ struct AddressTowards::Answers {
     complete = true;
     news.notify_one();
   }
-  /// What needs no name server first.
+  /// Adds numeric hosts, which need no name server, before names.
   void look_up(const std::vector<std::string>& hosts) {
     for (const std::string& host : hosts) add(numeric_addresses(host, AI_NUMERICHOST));
     for (const std::string& host : hosts)
       if (numeric_addresses(host, AI_NUMERICHOST).empty()) add(numeric_addresses(host, 0));
     end();
   }
-  /// While more answers may come, only what others reach, too.
+  /// Returns a loopback address only when no more answers can come.
   [[nodiscard]] std::string local() const {
     const auto towards = local_address_towards(addresses);
     if (complete || (!towards.empty() && !is_loopback(towards))) return towards;
     return {};
   }
-  /// Those of other machines first.
+  /// Puts addresses of other machines first.
   void sort() {
     std::ranges::stable_partition(addresses, [](const auto& address) {
       const auto local = local_address_towards(std::span(&address, 1));
@@ -79,8 +79,8 @@ AddressTowards::~AddressTowards() {
   if (question_.joinable()) question_.join();
 }
 
-// getaddrinfo() cannot be cancelled, and lasts as long as resolv.conf says for each server: it runs on a
-// thread that nobody waits for.
+// getaddrinfo() cannot be cancelled, and takes as long as resolv.conf allows for each server. So it runs on a
+// detached thread.
 void AddressTowards::ask() {
   if (answers_) return;
   answers_ = std::make_shared<Answers>();
@@ -93,7 +93,7 @@ void AddressTowards::ask() {
         answers->end();
       }
     });
-  } catch (const std::system_error&) {  // no thread to be had: asked again
+  } catch (const std::system_error&) {  // no thread available: the next call tries again
     answers_->end();
   }
 }
@@ -113,8 +113,8 @@ Result<std::string> AddressTowards::find(Duration patience) {
   if (complete) answers_.reset();
   return Error{
       ErrorCode::unavailable,
-      "sync.bind = \"auto\": this machine has no way to the brokers, so there is no address for peers to "
-      "dial; check the brokers' names and the network, or give sync.bind an interface name such as eth0"};
+      "sync.bind = \"auto\": this machine has no route to the brokers, so peers have no address to dial; "
+      "check the brokers' names and the network, or set sync.bind to an interface name such as eth0"};
 }
 
 }  // namespace rivulet::sync::gloo_door

@@ -10,28 +10,28 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// The local address from which this machine reaches some hosts. Which hosts, and where they are, is asked on
-/// threads of its own, for name servers answer when they like. An address that others reach comes before a
-/// loopback address. Owner: one thread.
+/// Finds the local address from which this machine reaches some hosts. Separate threads get the hosts and
+/// resolve their names, because name servers may take long to answer. Prefers an address that other machines
+/// reach to a loopback address. Owner: one thread.
 class AddressTowards {
  public:
-  /// By name or numeric address. May wait; empty: not known now.
+  /// Hosts by name or numeric address; empty: not known yet. May block.
   using Hosts = std::function<std::vector<std::string>()>;
   explicit AddressTowards(Hosts hosts);
   ~AddressTowards();  ///< waits for `hosts`, not for name servers
   AddressTowards(const AddressTowards&) = delete;
   AddressTowards& operator=(const AddressTowards&) = delete;
 
-  /// Asks, unless that is under way. What has led somewhere is kept.
+  /// Starts to look up the hosts, unless a lookup is running. Keeps addresses that have a route.
   void ask();
-  /// The numeric address, within `patience`. Errors: unavailable (no answer yet, or no way to any host: the
-  /// next call asks again).
+  /// Returns the numeric address, waiting up to `patience`. Errors: unavailable (no answer yet, or a route to
+  /// no host; the next call looks up again).
   Result<std::string> find(Duration patience);
 
  private:
   struct Answers;
   const Hosts hosts_;
-  std::shared_ptr<Answers> answers_;  ///< shared with a thread that is left behind
+  std::shared_ptr<Answers> answers_;  ///< shared with a detached thread
   std::thread question_;
 };
 

@@ -11,15 +11,15 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// What wakes comm before its tick: a connection that broke, a message that nobody waits for, the owner who
-/// wants it to end. comm waits, any thread rings.
+/// Wakes comm before its tick: a connection broke, a message arrived that no thread waits for, or the owner
+/// closes the transport. comm waits; any thread rings.
 class Alarm {
  public:
   explicit Alarm(const Clock& clock) : clock_(clock) {}
 
   void arrived() { ring(arrived_); }
   void stop() { ring(stop_); }
-  /// Of several accounts of how a peer's connection broke the first counts.
+  /// Keeps the first reason reported for a peer's broken connection.
   void broke(std::uint32_t peer, const std::string& why) {
     const std::lock_guard lock(mutex_);
     breaks_.emplace(peer, why);
@@ -27,8 +27,8 @@ class Alarm {
     changed_.notify_one();
   }
 
-  /// Until then at the latest; a break ends it, and what arrives is handed out meanwhile. False: comm is to
-  /// end.
+  /// Waits until `until` or a broken connection, and calls hand_out() for arrivals. Returns false if comm
+  /// must end.
   bool wait(TimePoint until, const std::function<void()>& hand_out) {
     std::unique_lock lock(mutex_);
     while (changed_.wait_for(lock, until - clock_.now(), [this] { return stop_ || broke_ || arrived_; })) {
@@ -41,7 +41,7 @@ class Alarm {
     broke_ = false;
     return !stop_;
   }
-  /// The connections that broke since the last call, and how.
+  /// Returns the connections that broke since the last call, with reasons.
   [[nodiscard]] std::map<std::uint32_t, std::string> take_breaks() {
     const std::lock_guard lock(mutex_);
     return std::exchange(breaks_, {});

@@ -24,7 +24,7 @@ namespace {
 Error refused(const std::string& bind, const std::string& why) {
   return {ErrorCode::invalid_config,
           "sync.bind = \"" + bind + "\" " + why +
-              "; give an interface name such as eth0 or one of this machine's addresses"};
+              "; use an interface name such as eth0 or one of this machine's addresses"};
 }
 
 bool is_wildcard(const sockaddr* address) {
@@ -34,7 +34,7 @@ bool is_wildcard(const sockaddr* address) {
   return IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr) != 0;
 }
 
-/// Only the kernel knows for sure whether an address is one of ours (all of 127/8 is).
+/// Only the kernel can tell whether an address is local (all of 127/8 is).
 bool is_local(const addrinfo& info) {
   const int fd = socket(info.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
@@ -65,7 +65,7 @@ Interface find_interface(const std::string& name) {
   return found;
 }
 
-/// A datagram socket that is connected has the address that the kernel would send from. Empty: no way there.
+/// Returns the source address that the kernel gives a connected datagram socket. Empty: no route.
 std::string source_towards(const std::string& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -95,7 +95,7 @@ Result<std::string> local_address(const std::string& bind) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   if (bind.empty() || getaddrinfo(bind.c_str(), nullptr, &hints, &list) != 0) {
-    return refused(bind, "is neither an interface nor an address nor a host name known here");
+    return refused(bind, "is not a known interface, address or host name");
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
   for (const addrinfo* i = list; i != nullptr; i = i->ai_next) {

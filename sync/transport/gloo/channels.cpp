@@ -14,7 +14,7 @@ std::uint32_t waiter_key(const Operation& op) {
   return op.sending ? all_sends : channel_of(op);
 }
 
-/// Goes with the group.
+/// Lives as long as the group.
 class LaneInbox final : public Inbox {
  public:
   LaneInbox(const Group& group, const Operation& op)
@@ -73,7 +73,7 @@ Waiter& Channels::waiter_for(const Operation& op) {
   return *waiter;
 }
 
-/// Kept alive by who waits in it: comm may take the group down meanwhile.
+/// Returns a shared pointer, because comm may take the group down while a caller waits.
 std::shared_ptr<Waiter> Channels::waiter_of(const Operation& op) {
   const std::lock_guard lock(mutex_);
   const auto it = waiters_.find(waiter_key(op));

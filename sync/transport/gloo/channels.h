@@ -10,22 +10,22 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// Lanes of a round: train comes and waits for what it has posted there.
+/// Lanes of a round: the train thread waits for the operations that it has posted there.
 constexpr bool is_asked_for(Lane lane) {
   return lane == Lane::facts || lane == Lane::section || lane == Lane::payload || lane == Lane::sum ||
          lane == Lane::phase || lane == Lane::speculative;
 }
 
-/// The connected group and who waits for what was posted to it: one waiter for all sends, one per peer and
-/// lane for receives. train posts and waits; comm connects, looks, hands out, and takes down, after which
-/// nothing touches what was posted any more.
+/// The connected group and the waiters for posted operations: one for all sends, one per peer and lane for
+/// receives. The train thread posts and waits. The comm thread connects, checks peers, hands out arrivals and
+/// takes the group down; posted buffers are not touched afterwards.
 class Channels {
  public:
   explicit Channels(ChunkSink& sink) : sink_(sink) {}
 
   // comm thread
   void connected(std::unique_ptr<Group> group);
-  /// While it stands.
+  /// Only while connected.
   [[nodiscard]] Pulse pulse(std::uint32_t peer) { return group_->pulse(peer); }
   void say(const Obituary& last_words) {
     if (group_ != nullptr) group_->say(last_words);
@@ -35,8 +35,8 @@ class Channels {
   void take_down();
 
   // train thread
-  /// In chunks of `chunk` bytes. Errors: those of Group; nothing is posted, and none returned, after
-  /// take_down().
+  /// Posts in chunks of `chunk` bytes. Errors: those of Group. After take_down() it posts nothing and returns
+  /// ok.
   Status post(Operation& op, std::span<std::byte> bytes, std::size_t chunk);
   /// As Waiter::wait_for().
   bool wait_for(const Operation& op);
@@ -46,7 +46,7 @@ class Channels {
   std::shared_ptr<Waiter> waiter_of(const Operation& op);
 
   ChunkSink& sink_;
-  std::mutex mutex_;  ///< train posts; comm takes down
+  std::mutex mutex_;  ///< between the train thread, which posts, and comm, which takes down
   std::unique_ptr<Group> group_;
   std::map<std::uint32_t, std::shared_ptr<Waiter>> waiters_;  ///< by waiter_key()
 };

@@ -11,7 +11,7 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr Duration call_again_after = std::chrono::milliseconds(400);
-/// Of one peer, under way at the same time: a round trip may take this many times as long.
+/// Concurrent attempts per peer: a round trip may take this many times call_again_after.
 constexpr std::size_t calls_most = 4;
 
 socklen_t length_of(const sockaddr_storage& address) {
@@ -37,7 +37,7 @@ void Dialer::call(Peer& peer) const {
     peer.calls.erase(peer.calls.begin());
   }
   const int fd = ::socket(peer.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return;  // none left: perhaps when it is time again
+  if (fd < 0) return;  // no descriptor left: retried with the next attempt
   const auto* to = reinterpret_cast<const sockaddr*>(&peer.address);
   if (::connect(fd, to, length_of(peer.address)) == 0 || errno == EINPROGRESS)
     peer.calls.push_back(fd);
@@ -45,7 +45,7 @@ void Dialer::call(Peer& peer) const {
     ::close(fd);
 }
 
-/// False: this call has failed.
+/// Returns false if this attempt has failed.
 bool Dialer::greet(int fd, std::int64_t number) {
   int error = 0;
   socklen_t size = sizeof error;
@@ -53,7 +53,7 @@ bool Dialer::greet(int fd, std::int64_t number) {
   return ::send(fd, &number, sizeof number, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof number);
 }
 
-/// Afterwards a peer that has answered has no calls.
+/// Checks the attempts of a peer. Once it has answered, no attempt is left.
 void Dialer::look(Peer& peer) {
   std::vector<pollfd> fds;
   for (const int fd : peer.calls) fds.push_back({fd, POLLOUT, 0});

@@ -10,12 +10,12 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// Calls the peers of one view that listen. A call that is not answered at once is followed by another beside
-/// it, so that a connection stands soon after the path to the peer does: the kernel by itself would wait
-/// twice as long before each further try. Used by one thread; nothing waits but step().
+/// Connects to those peers of one view that listen. If an attempt is not answered at once, a parallel one
+/// follows. So the connection is established soon after the route to the peer is up: the kernel alone would
+/// double the delay before each retry. Used by one thread; only step() blocks.
 class Dialer {
  public:
-  /// Takes the descriptor: connected, not blocking, the number is sent.
+  /// Receives the descriptor, connected and non-blocking, after the number was sent.
   using Answered = std::function<void(int fd)>;
 
   explicit Dialer(const Clock& clock) : clock_(clock) {}
@@ -23,9 +23,9 @@ class Dialer {
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
 
-  /// The first call leaves at once. `number`: what the connection begins with.
+  /// Starts the first attempt at once. `number`: the first bytes of the connection.
   void dial(const sockaddr_storage& to, std::int64_t number, Answered answered);
-  /// Waits at most so long until a call is answered, and calls again whom it is time for.
+  /// Waits up to `longest` for an answer, and starts further attempts that are due.
   void step(Duration longest);
 
  private:
@@ -43,7 +43,7 @@ class Dialer {
   // constant
   const Clock& clock_;
   // its thread
-  std::vector<Peer> peers_;  ///< not answered yet
+  std::vector<Peer> peers_;  ///< not connected yet
 };
 
 }  // namespace rivulet::sync::gloo_door

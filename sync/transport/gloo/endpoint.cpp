@@ -48,7 +48,7 @@ TransportCounters GlooEndpoint::counters() const noexcept {
 }
 
 Ticket GlooEndpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
-  // Gloo takes what it sends as mutable too; it only reads it.
+  // Gloo's signature takes a mutable buffer, but a send only reads it.
   return post(true, peer, lane, {const_cast<std::byte*>(bytes.data()), bytes.size()}, false);
 }
 Ticket GlooEndpoint::send_ahead(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
@@ -66,7 +66,7 @@ Ticket GlooEndpoint::post(bool sending, std::uint32_t peer, Lane lane, std::span
   RIVULET_CHECK(peer < world() && peer != rank(), "a message needs another rank");
   RIVULET_CHECK(stage_ != Stage::connecting, "posted before connected() was done");
   const Ticket ticket{++last_ticket_};
-  if (bytes.empty()) return ticket;  // Gloo never sees it; both sides know that nothing is coming
+  if (bytes.empty()) return ticket;  // not posted to Gloo; both sides know that nothing is sent
   forget_finished();
   auto& op = *operations_.emplace(ticket.id, std::make_unique<Operation>()).first->second;
   op.id = ticket.id;
@@ -88,7 +88,7 @@ bool GlooEndpoint::wait(Ticket ticket) {
   return channels_.wait_for(*it->second);
 }
 
-/// From here on the operation counts. The deadline runs from the moment the first one does.
+/// Makes the operation count for the deadline, which runs from the first operation that counts.
 void GlooEndpoint::count(Operation& op) {
   std::uint8_t before = Operation::ahead;
   if (waiting_ == 0) last_progress_ns_ = clock_.now().time_since_epoch().count();
@@ -116,7 +116,7 @@ Progress GlooEndpoint::poll(Ticket ticket) {
   return stage == Stage::failed ? Progress::failed : Progress::pending;
 }
 
-/// Owners may never ask for a ticket again; finished ones must not pile up.
+/// Owners may never poll a ticket again; finished operations must not accumulate.
 void GlooEndpoint::forget_finished() {
   if (operations_.size() < 256 || (operations_.size() & 63) != 0) return;
   std::erase_if(operations_,
@@ -141,7 +141,7 @@ bool GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
 
 void GlooEndpoint::chunk_broken(const Operation& op, const std::string& why) {
   if (op.lane == Lane::shutdown && !op.sending)
-    peers_[op.peer].awaits_shutdown = false;  // it will not come any more
+    peers_[op.peer].awaits_shutdown = false;  // it cannot arrive any more
   alarm_.broke(op.peer, why);
 }
 

@@ -15,22 +15,22 @@
 
 // Threads of one view:
 //   train    posts sends and receives, reads atomics.
-//   comm     connects. Then, every 20 ms or when a chunk broke, it feels every peer's pulse and looks at the
-//            progress deadline. On the first failure it notifies the others, takes all down, then lets the
-//            owner see it.
-//   waiters  one for all sends, one per peer and lane for receives: lanes stay independent, and an open
-//            receive for the next round holds up nobody. While train waits for an operation it does the
-//            waiter's work itself. What it has not asked for: comm takes the receives that are there, at
-//            each tick and, of lanes that train never waits on, as they come; of sends one thread waits.
+//   comm     connects. Then, every 20 ms or when a chunk failed, it checks each peer's sentinel and the
+//            progress deadline. On the first failure it notifies the peers, takes the group down, then shows
+//            the failure to the owner.
+//   waiters  one for all sends, one per peer and lane for receives: lanes are independent, and an open
+//            receive for the next round blocks no other. While train waits for an operation, it does the
+//            work of the waiter itself. For other operations, comm takes finished receives at each tick,
+//            and at once on lanes that train never waits on; one thread waits for the sends.
 namespace rivulet::sync::gloo_door {
 
-/// What the threads know of one peer.
+/// State of one peer, shared between the threads.
 struct Peer {
-  std::atomic<std::uint32_t> waiting{0};     ///< operations with it that count for the deadline
-  std::atomic<std::int64_t> heard_ns{0};     ///< when its last byte came
-  std::atomic<bool> awaits_shutdown{false};  ///< its shutdown may have come without our waiter having seen it
+  std::atomic<std::uint32_t> waiting{0};     ///< operations that count for the deadline
+  std::atomic<std::int64_t> heard_ns{0};     ///< when its last byte was received
+  std::atomic<bool> awaits_shutdown{false};  ///< its shutdown message may have arrived unseen by our waiter
   std::atomic<bool> said_shutdown{false};
-  std::atomic<bool> broken{false};  ///< a waiter or a post ran into its closed connection
+  std::atomic<bool> broken{false};  ///< a waiter or a post failed on its closed connection
   // comm thread
   std::string how;
   std::optional<TimePoint> suspected_at;
@@ -100,7 +100,7 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   Cancel cancel_;
   std::vector<Peer> peers_;
   std::atomic<Stage> stage_{
-      Stage::connecting};  ///< failed is set last: error_ and lost_rank_ are readable after it
+      Stage::connecting};  ///< failed is set last; error_ and lost_rank_ may be read after it
   std::atomic<std::uint32_t> waiting_{0};
   std::atomic<std::int64_t> last_progress_ns_{0};
   std::array<std::atomic<std::uint64_t>, traffic_kinds> bytes_sent_{};

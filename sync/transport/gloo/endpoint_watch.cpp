@@ -4,12 +4,11 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr auto tick = std::chrono::milliseconds(20);
-/// A broken connection is believed this much later: what had arrived before it broke is handed out first.
+/// Delay before a broken connection counts as lost, so that messages received before are handed out first.
 constexpr auto settle = std::chrono::milliseconds(5);
-/// At most this long when the sentinel, on its own connection, still waits: its peer's last words may be on
-/// their way. Or when the peer has passed the shutdown barrier, or may have, and our waiters are slow to see
-/// that all has come: on a busy machine its two connections, sentinel and data, are seen to close at
-/// different times.
+/// Maximum delay in two cases. The sentinel, on a separate connection, is still open: an obituary may be on
+/// its way. Or the peer has passed the shutdown barrier, or may have, and our waiters have not seen all
+/// messages yet: on a busy machine its sentinel and data connections are seen to close at different times.
 constexpr auto settle_longest = std::chrono::milliseconds(400);
 
 }  // namespace
@@ -35,7 +34,7 @@ void GlooEndpoint::run() {
   if (config_.comm_beat_ns != nullptr) *config_.comm_beat_ns = 0;
 }
 
-/// False: the owner wants it to end.
+/// Returns false if the owner closes the transport.
 bool GlooEndpoint::sleep_until_tick() {
   if (config_.comm_beat_ns != nullptr) *config_.comm_beat_ns = clock_.now().time_since_epoch().count();
   if (config_.comm_tick) config_.comm_tick();
@@ -65,17 +64,17 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
         {ErrorCode::peer_lost, rank_name(view_, index) + " sent an unexpected message: " + *pulse.refused},
         static_cast<int>(index));
   if (pulse.told && pulse.told->rank == rank()) {
-    // Taken for lost by who waits for this device, while this one waits for somebody else: that one is named.
+    // A rank that waits for this device declared it lost, while this device waits for another: name that one.
     const auto quiet =
         waiting_ > 0 && silence() >= config_.transport.progress_deadline / 2 ? quietest() : std::nullopt;
     if (quiet && *quiet != index) return give_up_on(*quiet);
-    return fail({ErrorCode::peer_lost, rank_name(view_, index) + " gave this device up as lost"},
+    return fail({ErrorCode::peer_lost, rank_name(view_, index) + " reported this device as lost"},
                 static_cast<int>(index));
   }
   if (pulse.told) {
-    return fail(
-        {pulse.told->code, rank_name(view_, pulse.told->rank) + " was lost, says " + rank_name(view_, index)},
-        static_cast<int>(pulse.told->rank));
+    return fail({pulse.told->code,
+                 rank_name(view_, pulse.told->rank) + " was lost, reported by " + rank_name(view_, index)},
+                static_cast<int>(pulse.told->rank));
   }
   if (!pulse.broken && !peer.broken) return;
   if (peer.how.empty()) peer.how = pulse.why;
@@ -92,7 +91,7 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
     peer.departed = true;
     return;
   }
-  fail({ErrorCode::peer_lost, rank_name(view_, index) + " is gone, its connection broke: " + peer.how},
+  fail({ErrorCode::peer_lost, rank_name(view_, index) + " was lost, its connection broke: " + peer.how},
        static_cast<int>(index));
 }
 
@@ -109,8 +108,8 @@ void GlooEndpoint::give_up_on(std::uint32_t peer) {
        static_cast<int>(peer));
 }
 
-/// Of the peers that are waited for, the one that was heard last the longest ago: the others may only be
-/// waiting for it, too.
+/// Returns the rank with the longest silence, of those that are waited for: the others may be waiting for it,
+/// too.
 std::optional<std::uint32_t> GlooEndpoint::quietest() {
   std::optional<std::uint32_t> quiet;
   for (std::uint32_t peer = 0; peer < world(); ++peer) {
@@ -120,8 +119,8 @@ std::optional<std::uint32_t> GlooEndpoint::quietest() {
   return quiet;
 }
 
-/// Final. The owner sees it when nothing touches its buffers any more; the others learn it from the last
-/// words, or from the closed connection.
+/// Final. The owner sees it when no thread touches its buffers any more. Peers learn of it from the obituary,
+/// or from the closed connection.
 void GlooEndpoint::fail(Error error, int rank) {
   error_ = std::move(error);
   lost_rank_ = rank;

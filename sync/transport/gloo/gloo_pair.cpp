@@ -19,7 +19,7 @@ namespace tcp = ::gloo::transport::tcp;
 using Milliseconds = std::chrono::milliseconds;
 using Buffer = ::gloo::NonOwningPtr<tcp::UnboundBuffer>;
 
-/// LibTorch's own. By name, so that the program loads with a LibTorch that lacks one.
+/// LibTorch's own functions, found by name so that the program also loads with a LibTorch that lacks one.
 struct Theirs {
   bool (*read)(tcp::Pair*) = nullptr;
   ssize_t (*prepare_read)(tcp::Pair*, tcp::Op&, Buffer&, iovec&) = nullptr;
@@ -51,7 +51,7 @@ struct Theirs {
     at = reinterpret_cast<T*>(dlsym(RTLD_NEXT, symbol.c_str()));
     if (at == nullptr) missing += (missing.empty() ? "" : ", ") + symbol;
   }
-  /// The first word of the names above has no length yet.
+  /// Adds the length of the first word, which the names above omit.
   static std::string mangled(const std::string& name) {
     const std::size_t end = name.find_first_of("0123456789");
     return std::to_string(end) + name;
@@ -63,14 +63,14 @@ const Theirs& theirs() {
   return all;
 }
 
-constexpr const char* unawaited = "a message that nobody waits for";
+constexpr const char* unawaited = "a message without a posted receive";
 
-/// Thrown through Gloo, which knows no other way out.
+/// Thrown through Gloo, which has no other way to abort a read.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// False: it was closed before, and what was thrown is how.
+/// Returns false if the pair was closed before, with the thrown error.
 bool close_pair(tcp::Pair* pair, const std::string& why) {
   try {
     theirs().signal_text(pair, why);
@@ -86,7 +86,7 @@ std::string words_of(const std::exception_ptr& error) {
   } catch (const std::exception& e) {
     return plain(e.what());
   } catch (...) {
-    return "an error without words";
+    return "an unknown error";
   }
 }
 
@@ -114,7 +114,7 @@ namespace gloo::transport::tcp {
 
 using namespace rivulet::sync::gloo_door;
 
-/// What Gloo throws here would end the process: nobody catches it on its loop thread.
+/// An exception here would end the process: Gloo's loop thread does not catch it.
 bool Pair::read() {
   std::string why = unawaited;
   try {
@@ -137,7 +137,7 @@ ssize_t Pair::prepareRead(Op& op, NonOwningPtr<UnboundBuffer>& buffer, iovec& in
   try {
     wanted = theirs().prepare_read(this, op, buffer, into);
   } catch (const std::exception&) {
-    throw Refused(op.receiver[1] == nullptr ? unawaited : "a longer message than was awaited");
+    throw Refused(op.receiver[1] == nullptr ? unawaited : "a message longer than expected");
   }
   if (new_one && op.preamble.opcode == Preamble::message)
     if (const char* why = FrameCheck::refuse_length(op.preamble, op.awaited)) throw Refused(why);
@@ -149,7 +149,7 @@ void Pair::signalException(std::exception_ptr error) {
   theirs().signal(this, std::move(error));
 }
 
-/// The caller waits for all pairs together, later.
+/// Does not wait: the caller waits for all pairs together, later.
 void Pair::waitUntilConnected(std::unique_lock<std::mutex>& /*lock*/, bool /*use_timeout*/) {
   const auto links = Links::connecting();
   if (links == nullptr) throw std::logic_error("a pair of Gloo outside a view");
@@ -171,7 +171,7 @@ void Device::connect(const Address& local, const Address& remote, int /*rank*/, 
     const std::vector<char> bytes = theirs().bytes(&remote);
     sockaddr_storage to{};
     std::int64_t number = 0;
-    if (bytes.size() < sizeof to + sizeof number) throw std::runtime_error("an address of another layout");
+    if (bytes.size() < sizeof to + sizeof number) throw std::runtime_error("an address of an unknown layout");
     std::memcpy(&to, bytes.data(), sizeof to);
     std::memcpy(&number, bytes.data() + sizeof to, sizeof number);
     links->dial(to, number, [&l = *links, connected](int fd) {

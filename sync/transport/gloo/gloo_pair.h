@@ -5,14 +5,14 @@ namespace gloo::transport::tcp {
 class Pair;
 }
 
-/// Functions of Gloo's pairs and devices that are defined in the program, in the place of LibTorch's
-/// (docs/adr/0045). They call LibTorch's own, which are looked up by name.
+/// Functions of Gloo's pairs and devices that the program defines in place of LibTorch's (docs/adr/0045).
+/// They call LibTorch's own functions, found by name.
 namespace rivulet::sync::gloo_door {
 
-/// Empty: this LibTorch has all that is needed. Else what it lacks.
+/// Names the functions that this LibTorch lacks; empty: none.
 std::string missing_in_gloo();
 
-/// The sentence in the middle of "[file:line] sentence. Advice and a backtrace".
+/// Returns the sentence within "[file:line] sentence. Advice and a backtrace".
 std::string plain(const char* text);
 
 bool is_connected(::gloo::transport::tcp::Pair& pair);

@@ -1,4 +1,4 @@
-// Three functions of Gloo's sockets, in the place of LibTorch's (docs/adr/0023).
+// Three functions of Gloo's sockets, in place of LibTorch's (docs/adr/0023).
 #include "sync/transport/gloo/gloo_socket.h"
 
 #include <unistd.h>
@@ -14,19 +14,18 @@
 namespace rivulet::sync::gloo_door {
 namespace {
 
-// Static, because Gloo's functions get nothing but their own object, and because a thread of Gloo's may ask
-// at any time.
+// Static, because Gloo's functions get only their own object, and its threads may call them at any time.
 thread_local BehindDoor* next_door = nullptr;
 
 using Doors = std::unordered_map<const void*, std::shared_ptr<PeerDoor>>;
 struct Known {
   std::mutex mutex;
   Doors listeners;
-  Doors received_rows;  ///< let in; have yet to send their number
+  Doors received_rows;  ///< accepted; their number is not received yet
 };
 
 Known& known() {
-  static auto* const all = new Known;  // never deleted: nobody knows when the last thread of Gloo's ends
+  static auto* const all = new Known;  // never deleted: Gloo's last thread may end at any time
   return *all;
 }
 
@@ -78,7 +77,7 @@ void Socket::listen(int /*backlog*/) {
   known().listeners[this] = std::move(door);
 }
 
-/// Null with EAGAIN: nobody for now. With anything else Gloo would end the process.
+/// Returns null with EAGAIN if there is no connection. Any other error would make Gloo end the process.
 std::shared_ptr<Socket> Socket::accept() {
   const auto door = door_of(this);
   const int fd = door == nullptr ? -1 : door->accept();
@@ -92,7 +91,7 @@ std::shared_ptr<Socket> Socket::accept() {
   return socket;
 }
 
-/// Gloo reads from its sockets only the number that a connection begins with.
+/// Gloo reads only the first number of a connection from its sockets.
 ssize_t Socket::read(void* buffer, std::size_t bytes) {
   ssize_t got = 0;
   do {
@@ -104,7 +103,7 @@ ssize_t Socket::read(void* buffer, std::size_t bytes) {
   if (got != static_cast<ssize_t>(sizeof number)) return 0;
   std::memcpy(&number, buffer, sizeof number);
   const auto own = door->welcome(number);
-  if (!own) return 0;  // too little: Gloo lets it go
+  if (!own) return 0;  // too short: Gloo drops the connection
   std::memcpy(buffer, &*own, sizeof *own);
   return got;
 }

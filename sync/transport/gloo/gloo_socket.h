@@ -5,16 +5,16 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// Puts a door before the next socket that Gloo listens with on this thread, until the end of the object.
+/// Guards the next socket that Gloo listens on in this thread with a PeerDoor, until the object is destroyed.
 class BehindDoor {
  public:
   explicit BehindDoor(std::shared_ptr<PeerDoor> door);
   ~BehindDoor();
   BehindDoor(const BehindDoor&) = delete;
   BehindDoor& operator=(const BehindDoor&) = delete;
-  /// Gloo has asked for it. False: this LibTorch keeps its own sockets, and nobody guards them.
+  /// True once Gloo has requested the door. False: this LibTorch uses its own, unguarded sockets.
   [[nodiscard]] bool stands() const noexcept { return next_offsets_; }
-  /// Of Gloo's socket: the door, for who is just about to listen on this thread; null if there is none.
+  /// Called by Gloo's socket: returns the door for the socket about to listen on this thread, or null.
   static std::shared_ptr<PeerDoor> take() noexcept;
 
  private:
@@ -22,7 +22,7 @@ class BehindDoor {
   bool next_offsets_ = false;
 };
 
-/// Keeps a door known to Gloo's sockets. Must outlive them: without it nobody comes in.
+/// Keeps a door registered for Gloo's sockets. Must outlive them: without it they accept no connection.
 class DoorKept {
  public:
   explicit DoorKept(std::shared_ptr<PeerDoor> door) : door_(std::move(door)) {}

@@ -17,7 +17,7 @@ namespace rivulet::sync {
 namespace gloo_door {
 namespace {
 
-/// A group of one: nobody to talk to, nothing to wait for.
+/// A group of one: no peers, no messages.
 class LoneTransport final : public Transport {
  public:
   std::uint32_t rank() const noexcept override { return 0; }
@@ -49,13 +49,13 @@ namespace {
 
 constexpr std::string_view automatic = "auto";
 constexpr Duration name_server_patience = std::chrono::seconds(5);
-constexpr Duration view_patience = std::chrono::milliseconds(500);  // of a thread that is watched
+constexpr Duration view_patience = std::chrono::milliseconds(500);  // on a thread that the watchdog monitors
 
 bool follows_brokers(const GlooConfig& config) {
   return config.bind == automatic;
 }
 
-/// Where peers dial, which may be another address in each view: an interface gets a new one, a network comes
+/// The address that peers dial. It may change between views: an interface gets a new address, a network comes
 /// up late.
 class BoundAddress {
  public:
@@ -71,7 +71,7 @@ class BoundAddress {
   gloo_door::AddressTowards towards_;
 };
 
-/// A port that is taken ends a device before it reads; a network that is not up yet does not.
+/// Fails if the port is taken, before the device reads. A network that is not up yet is no error.
 Status check_door(const GlooConfig& config, BoundAddress& bound) {
   if (follows_brokers(config) && config.port == 0) return ok();
   const auto local = bound.find(name_server_patience);
@@ -92,7 +92,7 @@ Result<Connect> make_gloo_connect(GlooConfig config, const Clock& clock) {
   if (!config.advertise.empty()) {
     if (auto checked = gloo_door::check_advertised(config.advertise); !checked) return checked.error();
   }
-  // Gloo writes to sockets without MSG_NOSIGNAL: a peer that died would end this process too.
+  // Gloo writes to sockets without MSG_NOSIGNAL: a dead peer would end this process too.
   std::signal(SIGPIPE, SIG_IGN);
   gloo_door::QuietStdout::install();
   return Connect([config, &clock, bound](const ViewSpec& view, AddressBook& book,

@@ -1,4 +1,4 @@
-// The door to LibTorch's Gloo: the only file that includes c10d.
+// The only file that includes LibTorch's Gloo (c10d).
 #define USE_C10D_GLOO 1
 #include "sync/transport/gloo/group.h"
 
@@ -20,8 +20,7 @@ namespace {
 using ProcessGroup = c10d::ProcessGroupGloo;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-// Longer than any view lives. A wait() that ran out would close all pairs of this rank, healthy ones
-// included.
+// Longer than any view. A wait() that timed out would close all pairs of this rank, including healthy ones.
 constexpr auto for_ever = std::chrono::hours(24 * 365);
 
 at::Tensor tensor_over(const void* data, std::size_t bytes) {
@@ -50,7 +49,7 @@ struct LastWords {
   std::uint32_t code = 0;
 };
 
-/// c10d's idea of a store over ours. Connecting needs set, get and wait; keys end in the number of a rank.
+/// Adapts the view's address book to c10d's store. Connecting needs set, get and wait; keys end in a rank.
 class BookStore final : public c10d::Store {
  public:
   explicit BookStore(Rendezvous& rendezvous) : rendezvous_(rendezvous) {}
@@ -80,7 +79,7 @@ class BookStore final : public c10d::Store {
   Rendezvous& rendezvous_;
 };
 
-/// The device's loop thread inherits this: as a batch thread it is woken far less often for nothing.
+/// Inherited by the device's loop thread, which as a batch thread has far fewer needless wake-ups.
 class BatchScheduling {
  public:
   BatchScheduling() {
@@ -99,7 +98,7 @@ class BatchScheduling {
   int before_ = SCHED_OTHER;
 };
 
-/// Outlives the pairs of its view.
+/// Must outlive the pairs of its view.
 class LinksKept {
  public:
   explicit LinksKept(std::shared_ptr<Links> links) : links_(std::move(links)) {}
@@ -163,20 +162,20 @@ class GlooGroup final : public Group {
     }
   }
 
-  // Declared so that works go before the group, and what its loop thread reads and writes after it: that
-  // thread is joined when the group goes, also when the constructor gives up half-way.
+  // Order of destruction: works before the group, and after it the members that its loop thread accesses.
+  // That thread is joined when the group is destroyed, also if the constructor fails.
   std::unique_ptr<DoorKept> door_;
   std::unique_ptr<LinksKept> links_;
   std::vector<LastWords> said_;
   std::vector<LastWords> last_words_;
   c10::intrusive_ptr<ProcessGroup> group_;
   std::uint32_t rank_;
-  std::vector<WorkPtr> sentinels_;  ///< by rank; empty for mine and for one that has spoken
+  std::vector<WorkPtr> sentinels_;  ///< by rank; empty for this rank and for peers that sent an obituary
   std::vector<WorkPtr> farewells_;
 };
 
-/// abort() first, so that wait() only looks: false while nothing came, an exception when the connection is
-/// gone.
+/// Calls abort() first, so that wait() only polls: false if nothing has arrived, an exception if the
+/// connection is closed.
 Pulse GlooGroup::pulse(std::uint32_t peer) {
   Pulse pulse;
   WorkPtr& sentinel = sentinels_[peer];
@@ -185,7 +184,7 @@ Pulse GlooGroup::pulse(std::uint32_t peer) {
     if (!sentinel) return pulse;
     sentinel->abort();
     if (!sentinel->wait(for_ever)) {
-      // An abort hides a message that is there already; look once more if its bytes have come.
+      // An abort hides a message that has already arrived: poll again if its bytes are here.
       const std::atomic_ref<std::uint32_t> code(last_words_[peer].code);
       if (code.load(std::memory_order_relaxed) == 0 || !sentinel->wait(for_ever)) return pulse;
     }
@@ -208,7 +207,7 @@ void GlooGroup::say(const Obituary& last_words) {
     try {
       farewells_.push_back(post(true, peer, sentinel_tag, said_.data(), sizeof(LastWords)));
     } catch (const std::exception&) {
-      continue;  // it is gone too; the others still want to know
+      continue;  // this peer is lost too; the others still get the obituary
     }
   }
 }
@@ -235,12 +234,12 @@ std::unique_ptr<Group> connect_behind(std::unique_ptr<DoorKept> door, const std:
   const QuietStdout quiet;
   auto options =
       ProcessGroup::Options::create(std::chrono::duration_cast<std::chrono::milliseconds>(request.deadline));
-  options->threads = 1;  // point to point uses none of them
+  options->threads = 1;  // point-to-point operations use no thread
   {
     const BatchScheduling batch;
     const BehindDoor behind(opened);
     options->devices.assign(meshes, ProcessGroup::createDeviceForHostname(request.address, false));
-    if (!behind.stands()) throw std::runtime_error("this LibTorch's Gloo lets anybody in");
+    if (!behind.stands()) throw std::runtime_error("this LibTorch's Gloo accepts unchecked connections");
   }
   const auto world = static_cast<int>(request.view.world());
   const auto rank = static_cast<int>(request.view.rank);

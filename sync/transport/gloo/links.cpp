@@ -10,7 +10,7 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr Duration look_every = std::chrono::milliseconds(2);
-/// Something comes again and again, and the mesh never stands: deadlines in all.
+/// Limit in deadlines, for a mesh that makes progress but never completes.
 constexpr int deadlines_most = 3;
 
 thread_local std::shared_ptr<Links> connecting_here;
@@ -27,23 +27,23 @@ struct Links::Link {
   std::atomic<std::uint64_t> sends{0};
   std::atomic<std::uint64_t> receives{0};
   std::mutex mutex;
-  std::string refused;           ///< under mutex: why
-  std::string broken;            ///< under mutex: how
-  const Links* links = nullptr;  ///< while there are pairs
+  std::string refused;           ///< reason, under mutex
+  std::string broken;            ///< how it ended, under mutex
+  const Links* links = nullptr;  ///< while pairs exist
   std::array<std::atomic<std::uint64_t>, lanes_end> arrived{};
   // Gloo's loop thread
   FrameCheck check;
   std::optional<Lane> begun;
 };
 
-// Static, because Gloo's functions get nothing but their own object.
+// Static, because Gloo's functions get only their own object.
 struct Links::Known {
   std::mutex mutex;
   std::unordered_map<const Pair*, std::shared_ptr<Link>> pairs;
 };
 
 Links::Known& Links::known() {
-  static auto* const all = new Known;  // never deleted: nobody knows when the last thread of Gloo's ends
+  static auto* const all = new Known;  // never deleted: Gloo's last thread may end at any time
   return *all;
 }
 
@@ -75,7 +75,7 @@ Links::Connecting::~Connecting() {
 
 // ---- comm thread
 
-/// Gloo makes a mesh per device, and in each a pair per rank, its own left out.
+/// Gloo makes one mesh per device, each with one pair per peer, by rank.
 void Links::expect(Pair* pair) {
   const auto others = view_.world() - 1;
   const auto nth = static_cast<std::uint32_t>(links_.size()) % others;
@@ -120,7 +120,7 @@ void Links::look_for_the_broken() {
   for (const auto& link : links_) {
     const std::lock_guard lock(link->mutex);
     if (link->broken.empty()) continue;
-    const std::string what = link->refused.empty() ? " is gone: " : " sent an unexpected message: ";
+    const std::string what = link->refused.empty() ? " was lost: " : " sent an unexpected message: ";
     give_up({{ErrorCode::peer_lost, rank_name(view_, link->rank) + what + link->broken},
              static_cast<int>(link->rank)});
   }
@@ -138,13 +138,13 @@ bool Links::all_stand() {
 }
 
 void Links::wait_until_all_stand(std::size_t pairs) {
-  // A LibTorch whose Gloo calls its own functions without the loader: nothing of this would hold.
+  // The hooks have no effect with a LibTorch whose Gloo does not call its functions through the loader.
   if (links_.size() != pairs)
-    give_up({{ErrorCode::unavailable, "this LibTorch's Gloo connects by itself"}, -1});
+    give_up({{ErrorCode::unavailable, "this LibTorch's Gloo makes its own connections"}, -1});
   while (!all_stand()) step([this] { return missing_links(); });
 }
 
-/// Names everybody who is not connected.
+/// Names all ranks that are not connected.
 ConnectFailure Links::missing_links() const {
   std::string names;
   int first = -1;
@@ -206,7 +206,7 @@ void Links::hand_over(const std::function<void()>& give) {
 void Links::forget() {
   const std::lock_guard lock(known().mutex);
   for (const auto& link : links_) {
-    // Another view may have a pair at the same address by now.
+    // Another view may already have a pair at the same address.
     const auto it = known().pairs.find(link->pair);
     if (it != known().pairs.end() && it->second == link) known().pairs.erase(it);
   }
@@ -216,7 +216,7 @@ void Links::forget() {
 
 const char* Links::refuse(const Pair* pair, const Preamble& preamble) {
   const auto link = find(pair);
-  if (link == nullptr) return "a message to a view that is over";
+  if (link == nullptr) return "a message to a view that has ended";
   const bool data = preamble.opcode == Preamble::message && preamble.slot < meshes * lanes_end;
   link->begun = data ? std::optional(static_cast<Lane>(preamble.slot / meshes)) : std::nullopt;
   return link->check.refuse(preamble, {link->sends, link->receives});

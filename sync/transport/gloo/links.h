@@ -19,7 +19,7 @@ class Pair;
 
 namespace rivulet::sync::gloo_door {
 
-/// Ends the constructor of c10d's group early: what connect_group() reports.
+/// Thrown out of the constructor of c10d's group. Holds the failure that connect_group() reports.
 class NotConnected final : public std::exception {
  public:
   explicit NotConnected(ConnectFailure failure) : failure_(std::move(failure)) {}
@@ -30,24 +30,25 @@ class NotConnected final : public std::exception {
   ConnectFailure failure_;
 };
 
-/// The connections of one view: who is called, which stand, which peer has sent what Gloo has no place for
-/// (docs/adr/0045). Gloo's pairs find theirs by their own address.
+/// The connections of one view: which are dialed, which are connected, and which peer sent a frame that Gloo
+/// cannot process (docs/adr/0045). Gloo's pairs are looked up by pointer.
 ///
-/// comm connects: all pairs at once, until all stand, the deadline passes, or nobody wants it any more. Gloo
-/// would connect one after the other, each for up to five times its timeout. Gloo's loop thread reads.
+/// The comm thread connects all pairs at once, until all are connected, the deadline passes, or it is
+/// cancelled. Gloo alone would connect one after the other, each for up to five times its timeout. Gloo's
+/// loop thread reads.
 class Links {
  public:
   using Pair = ::gloo::transport::tcp::Pair;
 
-  /// `request` must outlive the connecting.
+  /// `request` must outlive connecting.
   explicit Links(const ConnectRequest& request);
   ~Links();
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
-  /// The one that connects on this thread, or null.
+  /// Returns the object that is connecting on this thread, or null.
   static std::shared_ptr<Links> connecting() noexcept;
-  /// While c10d's constructor runs.
+  /// Registers the object for this thread, while c10d's constructor runs.
   class Connecting {
    public:
     explicit Connecting(std::shared_ptr<Links> links);
@@ -57,46 +58,45 @@ class Links {
   };
 
   // comm thread
-  /// The next pair, in the order in which Gloo makes them.
+  /// Adds the next pair, in the order in which Gloo creates them.
   void expect(Pair* pair);
   void dial(const sockaddr_storage& to, std::int64_t number, Dialer::Answered answered);
-  /// Something has come: an address, a connection.
+  /// Records progress: an address or a connection has arrived.
   void progress();
-  /// Waits a moment for something to happen. Throws NotConnected: cancelled, or nothing has come for the
-  /// deadline; `missing` says who, for people.
+  /// Waits briefly for an event. Throws NotConnected if cancelled, or if there was no progress within the
+  /// deadline; `missing` names the missing ranks for users.
   void step(const std::function<ConnectFailure()>& missing);
-  /// Returns when all stand; there must be `pairs`. Throws NotConnected, also where Gloo has connected others
-  /// itself.
+  /// Returns when all `pairs` are connected. Throws NotConnected, also if Gloo has made connections itself.
   void wait_until_all_stand(std::size_t pairs);
-  /// No connection reaches Gloo after this: its pairs may go.
+  /// Passes no more connections to Gloo, so its pairs may be destroyed.
   void abandon();
-  /// As abandon(), and throws.
+  /// Calls abandon(), then throws.
   [[noreturn]] void give_up(ConnectFailure failure);
-  /// No pair is left.
+  /// Unregisters all pairs. Call when none exists any more.
   void forget();
 
   // comm thread, Gloo's loop thread
-  /// Gives Gloo a connection, if somebody still wants it.
+  /// Passes a connection to Gloo, unless abandoned.
   void hand_over(const std::function<void()>& give);
 
   // train thread
   void posted(bool sending, std::uint32_t rank, int mesh);
 
   // any thread
-  /// What a peer has sent that this view does not expect; empty: nothing.
+  /// Returns why a message from a peer was rejected; empty: none was.
   [[nodiscard]] std::optional<std::string> refusal(std::uint32_t rank) const;
-  /// How the connection ended on which a rank sends data; empty: it stands.
+  /// Returns how the connection ended on which a rank sends data; empty: it is open.
   [[nodiscard]] std::optional<std::string> data_broken(std::uint32_t rank) const;
-  /// Messages of a lane that have come from a rank.
+  /// Returns the number of messages received from a rank on a lane.
   [[nodiscard]] std::uint64_t arrived(std::uint32_t rank, Lane lane) const;
 
-  // Gloo's loop thread, of a pair that is known
-  /// Null: Gloo may have it.
+  // Gloo's loop thread, for a registered pair
+  /// Returns null if Gloo may process the frame, else the reason.
   static const char* refuse(const Pair* pair, const Preamble& preamble);
-  /// What was begun last is there as a whole.
+  /// The message that was begun last is complete.
   static void ended(const Pair* pair);
   static void refused(const Pair* pair, const std::string& why);
-  /// The connection is over.
+  /// The connection has ended.
   static void broken(const Pair* pair, const std::string& why);
 
  private:
@@ -116,11 +116,11 @@ class Links {
   const ViewSpec view_;
   // comm thread
   Dialer dialer_;
-  std::vector<std::shared_ptr<Link>> links_;  ///< mesh by mesh, in each by rank
+  std::vector<std::shared_ptr<Link>> links_;  ///< by mesh, then by rank
   TimePoint began_;
   TimePoint progress_at_;
   // shared
-  std::mutex wanted_mutex_;  ///< held while Gloo takes a connection over
+  std::mutex wanted_mutex_;  ///< locked while Gloo takes a connection over
   bool wanted_ = true;
 };
 

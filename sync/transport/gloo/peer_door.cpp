@@ -19,9 +19,9 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr int backlog = 256;
-/// A connection without a byte does not come up to accept() before. As long as a group has to connect.
+/// The kernel passes a silent connection to accept() after this time. A group connects within the same time.
 constexpr int silent_for_s = 5;
-constexpr int at_once = 64;  ///< closed in one call
+constexpr int at_once = 64;  ///< connections closed in one call
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -45,7 +45,7 @@ Error cannot_listen(const std::string& address, int port, int code) {
 }
 
 void set_option(int fd, int level, int option, int value) {
-  // Without this option more non-members reach accept(), nothing worse.
+  // Without this option more non-members reach accept(), with no other effect.
   static_cast<void>(setsockopt(fd, level, option, &value, sizeof value));
 }
 
@@ -68,7 +68,7 @@ Result<std::shared_ptr<PeerDoor>> PeerDoor::open(const std::string& address, int
   if (to == nullptr) return cannot_listen(address, port, EADDRNOTAVAIL);
   const int fd = ::socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return cannot_listen(address, port, errno);
-  // Connections of the view before may still be known to the kernel on this port.
+  // The kernel may still know connections of the previous view on this port.
   set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, silent_for_s);
   if (::bind(fd, to->ai_addr, to->ai_addrlen) != 0 || ::listen(fd, backlog) != 0) {
@@ -95,8 +95,8 @@ PeerDoor::Number PeerDoor::announce(Number own) {
   ++announced_;
   while (true) {
     std::uint64_t bits = 0;
-    const auto got = getrandom(&bits, sizeof bits, 0);  // so few bytes always come whole
-    RIVULET_CHECK(got == static_cast<ssize_t>(sizeof bits), "the kernel's random numbers");
+    const auto got = getrandom(&bits, sizeof bits, 0);  // a request this small is always served as a whole
+    RIVULET_CHECK(got == static_cast<ssize_t>(sizeof bits), "the kernel returned no random numbers");
     const auto said = static_cast<Number>(bits >> 1U);
     if (awaited_.emplace(said, own).second) return said;
   }
@@ -109,7 +109,7 @@ int PeerDoor::accept() {
     if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
       turn_all_away();
     if (fd < 0 && errno != EINTR && errno != ECONNABORTED && errno != EPROTO) return -1;
-    if (fd < 0) continue;  // one that is gone already
+    if (fd < 0) continue;  // a connection that was closed before
     if (may_enter(fd)) return fd;
     ::close(fd);
     ++turned_away_;
@@ -126,8 +126,8 @@ bool PeerDoor::may_enter(int fd) {
   return silent && silent_++ < silent_most + announced_;
 }
 
-/// No descriptor is left to accept with. A waiting connection would wake the thread for ever, so one is made
-/// free, and all are closed that wait: members too, who will be back with the next view.
+/// Closes all waiting connections when no descriptor is left: a waiting one would wake the thread again and
+/// again. Frees a reserved descriptor to accept them. Members are closed too, and return with the next view.
 void PeerDoor::turn_all_away() {
   if (reserve_ >= 0) ::close(std::exchange(reserve_, -1));
   for (int i = 0; i < backlog; ++i) {
@@ -152,7 +152,7 @@ std::optional<PeerDoor::Number> PeerDoor::welcome(Number said) {
 void PeerDoor::shut() {
   sock_filter nothing[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
   const sock_fprog filter{1, nothing};
-  // Where the kernel has no filters accept() closes who comes.
+  // If the kernel has no filters, accept() closes new connections.
   static_cast<void>(setsockopt(fd_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter));
   const std::lock_guard lock(mutex_);
   shut_ = true;

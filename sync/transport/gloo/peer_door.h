@@ -12,36 +12,36 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// The listening socket of one view, and who comes in through it. Gloo would let in everybody, keep a
-/// descriptor of each until the view ends, and end the process when there are no more. Here a connection has
-/// to begin with a number that a member got from this view's address book, each counts once, and when the
-/// mesh stands the door is shut: the kernel drops who knocks. Others are closed before Gloo sees them. At
-/// worst non-members fill the kernel's queue, members cannot connect, and the view is lost. Thread-safe.
+/// The listening socket of one view, with a check of incoming connections. Gloo alone would accept all of
+/// them, keep a descriptor of each until the view ends, and end the process when no descriptor is left. Here
+/// a connection must begin with a number that a member got from this view's address book, and each number is
+/// valid once. When the mesh is connected the door is shut: the kernel drops further attempts. Other
+/// connections are closed before Gloo sees them. At worst non-members fill the kernel's queue, members cannot
+/// connect, and the view is lost. Thread-safe.
 class PeerDoor {
  public:
   using Number = std::int64_t;
-  /// Who has said nothing is held back by the kernel for some seconds. Those that it lets through all the
-  /// same come in, this many more than members are awaited at most: a member's number may be on its way.
+  /// The kernel defers connections that have sent nothing for some seconds. Of those that it accepts anyway,
+  /// this many more than expected members are let in: a member's number may still be on its way.
   static constexpr std::size_t silent_most = 32;
 
-  /// Listens. `port` 0: any that is free. Errors: unavailable (names the address, and sync.port if that is
-  /// taken).
+  /// Listens. `port` 0: any free one. Errors: unavailable (names the address, and sync.port if it is taken).
   static Result<std::shared_ptr<PeerDoor>> open(const std::string& address, int port);
   ~PeerDoor();
   PeerDoor(const PeerDoor&) = delete;
   PeerDoor& operator=(const PeerDoor&) = delete;
 
   [[nodiscard]] int port() const noexcept { return port_; }
-  /// From now on `fd` is this socket. False: errno says why.
+  /// Makes `fd` a duplicate of this socket. False: errno holds the reason.
   [[nodiscard]] bool become(int fd) const noexcept;
-  /// What a member has to send for Gloo's `own` number: a random one. Gloo counts from 0 in each view.
+  /// Returns the random number that a member must send for Gloo's `own`. Gloo counts from 0 in each view.
   Number announce(Number own);
-  /// The next connection that comes in, a descriptor of the caller's; -1: nobody for now. Closes others, so
-  /// many in one call that nobody else on the thread waits long.
+  /// Returns the descriptor of the next valid connection, now owned by the caller; -1: none. Closes invalid
+  /// ones, but only a limited number per call, so that the thread is not blocked for long.
   int accept();
-  /// Gloo's number for the one that an accepted connection began with; empty: a non-member.
+  /// Returns Gloo's number for the one that an accepted connection began with; empty: a non-member.
   std::optional<Number> welcome(Number said);
-  /// Nobody comes in any more.
+  /// Accepts no more connections.
   void shut();
   [[nodiscard]] std::uint64_t turned_away() const noexcept { return turned_away_; }
 
@@ -56,11 +56,11 @@ class PeerDoor {
   // shared
   std::atomic<std::uint64_t> turned_away_{0};
   std::mutex mutex_;
-  std::map<Number, Number> awaited_;  ///< what is sent -> Gloo's own
+  std::map<Number, Number> awaited_;  ///< sent number -> Gloo's own
   std::size_t announced_ = 0;
-  std::size_t silent_ = 0;  ///< let in so far without having sent anything
+  std::size_t silent_ = 0;  ///< connections let in before they had sent anything
   bool shut_ = false;
-  int reserve_ = -1;  ///< a descriptor to have one left when there are no more
+  int reserve_ = -1;  ///< descriptor to be closed when no other is left
 };
 
 }  // namespace rivulet::sync::gloo_door

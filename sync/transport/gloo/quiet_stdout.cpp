@@ -6,8 +6,7 @@
 namespace rivulet::sync::gloo_door {
 namespace {
 
-// The one piece of static state here: std::cout is global, so its filter has to be, and which thread is quiet
-// is a property of the thread.
+// The only static state here: std::cout is global, so its filter must be, and quietness is per thread.
 thread_local int quiet_depth = 0;
 
 class Filter final : public std::streambuf {
@@ -39,7 +38,7 @@ QuietStdout::~QuietStdout() {
 
 void QuietStdout::install() {
   static Filter* const filter = [] {
-    // Never deleted: std::cout is flushed after the last destructor of ours.
+    // Never deleted: std::cout is flushed after our last destructor.
     auto* const made = new Filter(std::cout.rdbuf());
     std::cout.rdbuf(made);
     return made;

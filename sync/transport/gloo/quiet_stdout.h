@@ -2,16 +2,16 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// Gloo prints a line to std::cout whenever a mesh stands, but stdout belongs to the program. After
-/// install(), what a thread writes to std::cout while it holds a QuietStdout is dropped; everything else
-/// passes as before.
+/// Keeps Gloo's output off stdout, which belongs to the program: Gloo prints a line to std::cout for each
+/// connected mesh. After install(), output of a thread to std::cout is dropped while it holds a QuietStdout.
+/// All other output passes unchanged.
 class QuietStdout {
  public:
   QuietStdout() noexcept;
   ~QuietStdout();
   QuietStdout(const QuietStdout&) = delete;
   QuietStdout& operator=(const QuietStdout&) = delete;
-  /// Once, early: before threads that write to std::cout exist. Further calls do nothing.
+  /// Call once, before other threads write to std::cout. Further calls do nothing.
   static void install();
 };
 

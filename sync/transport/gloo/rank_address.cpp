@@ -10,7 +10,7 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr std::uint8_t seal_mark = 0xad;
-/// Of an address: before the numbers.
+/// Bytes of an address before the numbers.
 constexpr std::size_t fixed = sizeof(sockaddr_storage) + sizeof(std::uint64_t);
 
 std::optional<std::size_t> address_offset(const Blob& blob) {
@@ -24,7 +24,7 @@ std::optional<std::size_t> address_offset(const Blob& blob) {
   return 8 + host + 8;
 }
 
-/// With another IP and the same port. Empty: `ip` is of the other family.
+/// Returns the address with another IP and the same port; empty if `ip` is of the other family.
 std::optional<sockaddr_storage> with_ip(sockaddr_storage address, const std::string& ip) {
   if (ip.empty()) return address;
   void* const at = address.ss_family == AF_INET
@@ -34,7 +34,7 @@ std::optional<sockaddr_storage> with_ip(sockaddr_storage address, const std::str
   return address;
 }
 
-/// Gloo's own order: the bytes of the IP, then the port as it lies in memory.
+/// Gloo's own order: the bytes of the IP, then the port as stored in memory.
 int compare(const sockaddr_storage& a, const sockaddr_storage& b) {
   if (a.ss_family == AF_INET) {
     const auto& x = reinterpret_cast<const sockaddr_in&>(a);
@@ -48,7 +48,7 @@ int compare(const sockaddr_storage& a, const sockaddr_storage& b) {
   return order != 0 ? order : x.sin6_port - y.sin6_port;
 }
 
-/// Family, port and IP of an address, and zeros.
+/// Copies family, port and IP; all other bytes are 0.
 sockaddr_storage bare(const sockaddr_storage& address) {
   sockaddr_storage out{};
   out.ss_family = address.ss_family;
@@ -152,14 +152,14 @@ Result<Blob> blob_for(std::uint32_t me, const Sealed& mine, std::uint32_t peer, 
   const bool i_can_dial = compare(*my_local, *their_door) > 0;
   const bool they_can_dial = compare(*their_local, *my_door) > 0;
   if (!i_can_dial && !they_can_dial) {
-    return Error{
-        ErrorCode::invalid_config,
-        "rank " + std::to_string(me) + " and rank " + std::to_string(peer) +
-            " cannot be connected with their sync.advertise: one of them must have a local address above the "
-            "one the other advertises"};
+    return Error{ErrorCode::invalid_config, "rank " + std::to_string(me) + " and rank " +
+                                                std::to_string(peer) +
+                                                " cannot connect with their sync.advertise: the local "
+                                                "address of one must be above the one the other "
+                                                "advertises"};
   }
   if (i_can_dial && (!they_can_dial || me < peer)) return with_address(theirs.blob, *their_door);
-  // They dial. Given an address above mine, Gloo listens here and never uses it.
+  // The peer dials. Given an address above this one, Gloo listens here and never uses it.
   return with_address(theirs.blob, *with_ip(*their_local, my_local->ss_family == AF_INET
                                                               ? "255.255.255.255"
                                                               : "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));

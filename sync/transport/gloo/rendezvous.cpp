@@ -28,8 +28,9 @@ std::string Rendezvous::name_of(std::uint32_t rank) const {
 
 void Rendezvous::publish(const std::string& key, const Blob& value) {
   if (!complete(value, request_.view.world()))
-    links_.give_up({{ErrorCode::protocol, "this LibTorch's Gloo publishes addresses of another layout"}, -1});
-  // Peers get numbers that nobody can guess, for those that Gloo counts.
+    links_.give_up(
+        {{ErrorCode::protocol, "this LibTorch's Gloo publishes addresses of an unknown layout"}, -1});
+  // Replaces Gloo's counted numbers, which peers send, by random ones that cannot be guessed.
   mine_ = {with_numbers(made_anew(value, request_.view.world()), request_.view.world(),
                         [this](std::int64_t own) { return door_.announce(own); }),
            request_.advertise};
@@ -63,14 +64,14 @@ Blob Rendezvous::look_up(const std::string& key) {
   const std::uint32_t rank = rank_of(key);
   const auto theirs = unseal(wait_for_key(key));
   if (!theirs || rank >= addresses_.size() || !complete(theirs->blob, request_.view.world()))
-    links_.give_up({{ErrorCode::protocol, name_of(rank) + " published an address that cannot be read"}, -1});
+    links_.give_up({{ErrorCode::protocol, name_of(rank) + " published an unreadable address"}, -1});
   auto blob = blob_for(request_.view.rank, mine_, rank, *theirs);
   if (!blob) links_.give_up({blob.error(), static_cast<int>(rank)});
   addresses_[rank] = address_in(blob.value());
   return std::move(blob).value();
 }
 
-/// Names everybody whose address is not there.
+/// Names all ranks without an address.
 ConnectFailure Rendezvous::missing_keys(const std::string& key) {
   std::string missing;
   int first = -1;

@@ -11,19 +11,19 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// The exchange of addresses while a group connects: the view's address book, looked at again and again.
-/// Remembers enough to say who was missing. Used by one thread.
+/// Exchanges addresses while a group connects, by polling the view's address book. Remembers enough to name
+/// the missing ranks. Used by one thread.
 class Rendezvous {
  public:
-  /// All must outlive it.
+  /// All arguments must outlive it.
   Rendezvous(const ConnectRequest& request, PeerDoor& door, Links& links);
 
-  /// Keys end in the number of the rank they belong to. Both throw NotConnected.
+  /// Keys end in the number of the rank that they belong to. Both throw NotConnected.
   void publish(const std::string& key, const Blob& value);
   Blob look_up(const std::string& key);
   bool has(const std::string& key);
 
-  /// What went wrong, for people; `message` is the library's own account.
+  /// Returns the failure for users; `message` is the library's own.
   [[nodiscard]] ConnectFailure explain(const std::string& message) const;
 
  private:
@@ -35,7 +35,7 @@ class Rendezvous {
   PeerDoor& door_;
   Links& links_;
   Sealed mine_;
-  std::vector<std::optional<sockaddr_storage>> addresses_;  ///< by rank, of the peers that were found
+  std::vector<std::optional<sockaddr_storage>> addresses_;  ///< addresses found, by rank
 };
 
 }  // namespace rivulet::sync::gloo_door

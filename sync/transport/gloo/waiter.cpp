@@ -7,7 +7,7 @@
 namespace rivulet::sync::gloo_door {
 
 Waiter::Waiter(ChunkSink& sink, std::string thread_name)
-    : sink_(sink), name_(thread_name.substr(0, 15)) {}  // the kernel keeps no more
+    : sink_(sink), name_(thread_name.substr(0, 15)) {}  // the kernel's limit
 
 Waiter::Waiter(ChunkSink& sink, std::unique_ptr<Inbox> inbox) : sink_(sink), inbox_(std::move(inbox)) {}
 
@@ -48,7 +48,7 @@ bool Waiter::wait_for(std::uint32_t channel, const Operation& operation) {
   return waited;
 }
 
-/// The thread leaves what it waits in; it comes back when something lies here unasked for.
+/// Interrupts the thread's wait. The thread continues when chunks are left that no caller waits for.
 void Waiter::take_over(std::unique_lock<std::mutex>& lock) {
   asked_ = true;
   roused_ = false;
@@ -76,7 +76,7 @@ void Waiter::hand_out(std::unique_lock<std::mutex>& lock) {
   while (!stop_ && !asked_ && waiting_ == Who::nobody && !channels_.empty()) {
     const std::uint32_t channel = channels_.begin()->first;
     if (ended_ < inbox_->arrived())
-      wait_at(channel, Who::thread, lock);  // for nothing
+      wait_at(channel, Who::thread, lock);  // does not block
     else if (broken)
       end(channel, Who::thread, broken, lock);
     else
@@ -96,14 +96,14 @@ void Waiter::stop() {
   channels_.clear();
 }
 
-/// The channel it was at, or the one after it in a circle.
+/// Returns the current channel if it has chunks, else the next one, cyclically.
 std::uint32_t Waiter::next_channel() {
   auto it = channels_.lower_bound(channel_);
   if (it == channels_.end()) it = channels_.begin();
   return channel_ = it->first;
 }
 
-/// The oldest chunk of the channel. False: woken before it was done.
+/// Waits for the oldest chunk of the channel. Returns false if woken before it was done.
 bool Waiter::wait_at(std::uint32_t channel, Who who, std::unique_lock<std::mutex>& lock) {
   std::deque<Chunk>& chunks = channels_.find(channel)->second;
   Work* const work = chunks.front().work.get();
@@ -121,7 +121,7 @@ bool Waiter::wait_at(std::uint32_t channel, Who who, std::unique_lock<std::mutex
   return true;
 }
 
-/// The oldest chunk of the channel.
+/// Removes the oldest chunk of the channel and reports its result.
 void Waiter::end(std::uint32_t channel, Who who, std::optional<std::string> broken,
                  std::unique_lock<std::mutex>& lock) {
   std::deque<Chunk>& chunks = channels_.find(channel)->second;

@@ -15,7 +15,7 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// One send or receive of the owner, in one or more chunks.
+/// One posted send or receive, in one or more chunks.
 struct Operation {
   enum : std::uint8_t { ahead, counted, over };
 
@@ -27,7 +27,7 @@ struct Operation {
   // shared
   std::atomic<std::uint32_t> chunks_left{0};
   std::atomic<std::uint8_t> phase{counted};  ///< whether it counts for the progress deadline
-  std::atomic<bool> done{false};             ///< set last: after it only the owner touches the object
+  std::atomic<bool> done{false};             ///< set last; afterwards only the owner touches the object
 };
 
 struct Chunk {
@@ -36,32 +36,32 @@ struct Chunk {
   std::size_t bytes = 0;
 };
 
-/// Hears of every chunk, on the thread that waited for it.
+/// Receives the result of each chunk, on the thread that waited for it.
 class ChunkSink {
  public:
   virtual ~ChunkSink() = default;
-  /// True: it was the operation's last one.
+  /// Returns true for the operation's last chunk.
   virtual bool chunk_done(Operation& operation, std::size_t bytes) = 0;
   virtual void chunk_broken(const Operation& operation, const std::string& why) = 0;
-  /// An operation is done that nobody waits for.
+  /// Called when an operation is done that no thread waits for.
   virtual void announce() = 0;
 };
 
-/// What is known of the receives of one channel without waiting.
+/// State of the receives of one channel, without waiting.
 class Inbox {
  public:
   virtual ~Inbox() = default;
-  /// Chunks that are there, since the beginning.
+  /// Number of chunks received so far.
   [[nodiscard]] virtual std::uint64_t arrived() const = 0;
-  /// How the connection ended; empty: it has not. What arrived() says afterwards is final.
+  /// How the connection ended; empty: it is open. Once set, arrived() no longer changes.
   [[nodiscard]] virtual std::optional<std::string> broken() const = 0;
 };
 
-/// Waits for posted chunks, in order within a channel: on the thread of who asks (wait_for), so that a
-/// message is seen by who needs it without a wake-up in between. What nobody asks for:
-///   receives  their channel's Inbox says what is there; hand_out() and tick() take it, nobody waits.
-///   sends     a thread of its own waits, from the second tick on. It looks at one channel at a time, and
-///             tick() moves it to the next: one stuck channel hides the others for one tick at most.
+/// Waits for posted chunks, in order within a channel. wait_for() waits on the caller's thread, so that the
+/// caller sees its message without a wake-up by another thread. All other chunks:
+///   receives  the channel's Inbox counts arrivals; hand_out() and tick() take them without waiting.
+///   sends     a separate thread waits, from the second tick on, for one channel at a time. tick() moves it
+///             to the next, so a stuck channel delays the others by one tick at most.
 class Waiter {
  public:
   Waiter(ChunkSink& sink, std::string thread_name);
@@ -70,17 +70,17 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  /// With an inbox always the same channel. `at_once`, without: its thread takes it up now, else after the
-  /// second tick, unless somebody asks before.
+  /// With an inbox, always the same channel. `at_once`, without an inbox: the thread waits for the chunk now,
+  /// else from the second tick on if wait_for() was not called before.
   void add(std::uint32_t channel, Chunk chunk, bool at_once);
-  /// With an inbox: finishes what is there, unless somebody waits for it.
+  /// With an inbox: finishes arrived chunks, unless a thread waits for them.
   void hand_out();
-  /// Waits until the operation is done, its connection breaks, or the second tick from now. False: nothing of
-  /// it is here to wait for. One thread at a time.
+  /// Waits until the operation is done, its connection breaks, or the second tick from now. Returns false if
+  /// the channel has no chunk to wait for. One thread at a time.
   bool wait_for(std::uint32_t channel, const Operation& operation);
-  /// Called at a steady pace.
+  /// Called at a steady rate.
   void tick();
-  /// Ends the thread and every wait, and drops everything that was posted.
+  /// Ends the thread and every wait, and drops all posted chunks.
   void stop();
 
  private:
@@ -101,19 +101,19 @@ class Waiter {
   const std::unique_ptr<Inbox> inbox_;
   // shared, under mutex_
   std::mutex mutex_;
-  std::condition_variable changed_;                      ///< for the thread: there is something to do
-  std::condition_variable left_;                         ///< somebody has left a wait
-  std::map<std::uint32_t, std::deque<Chunk>> channels_;  ///< no empty ones
-  std::uint32_t channel_ = 0;                            ///< where the thread is
-  std::uint64_t ended_ = 0;                              ///< chunks
-  Work* current_ = nullptr;                              ///< somebody waits in it
+  std::condition_variable changed_;                      ///< wakes the thread: there is work
+  std::condition_variable left_;                         ///< a wait has ended
+  std::map<std::uint32_t, std::deque<Chunk>> channels_;  ///< no empty queues
+  std::uint32_t channel_ = 0;                            ///< channel that the thread waits for
+  std::uint64_t ended_ = 0;                              ///< number of finished chunks
+  Work* current_ = nullptr;                              ///< non-null while a thread waits in it
   Who waiting_ = Who::nobody;
-  bool asked_ = false;   ///< somebody is inside wait_for(): the thread keeps out
-  bool roused_ = false;  ///< the thread may take up what is here
-  int ticks_ = 0;        ///< since the first chunk came, or since somebody asked
+  bool asked_ = false;   ///< a caller is in wait_for(), so the thread pauses
+  bool roused_ = false;  ///< the thread may wait for posted chunks
+  int ticks_ = 0;        ///< since the first chunk was posted, or since wait_for()
   bool stop_ = false;
 
-  std::thread thread_;  ///< made when first needed
+  std::thread thread_;  ///< created on first use
 };
 
 }  // namespace rivulet::sync::gloo_door

@@ -5,7 +5,7 @@ namespace rivulet::sync {
 namespace {
 
 Error no_gloo() {
-  return {ErrorCode::unavailable, "built without LibTorch, so there is no Gloo to reach other devices with"};
+  return {ErrorCode::unavailable, "built without LibTorch, whose Gloo connects to other devices"};
 }
 
 }  // namespace

@@ -334,7 +334,7 @@ Status play_all(DecisionReader& reader, Replayer& replayer,
   }
   for (const auto& sentence : reader.missing()) replayer.report().notes.push_back(sentence);
   if (!reader.torn().empty())
-    replayer.report().notes.push_back(reader.torn() + " was cut short and is left out");
+    replayer.report().notes.push_back(reader.torn() + " is incomplete and was skipped");
   if (!replayer.report().difference && !replayer.began())
     return Error{ErrorCode::bad_record,
                  "no round of this log starts from the state that the replay begins with"};

@@ -1,3 +1,3 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks. ProcessGroupGloo.hpp includes it and needs nothing
-// of it.
+// Replaces a Gloo header that LibTorch's wheel lacks. ProcessGroupGloo.hpp includes it but uses nothing of
+// it.
 #pragma once

@@ -1,4 +1,4 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks: only what ProcessGroupGloo.hpp needs to be read.
+// Replaces a Gloo header that LibTorch's wheel lacks, with only what ProcessGroupGloo.hpp needs to compile.
 // It keeps contexts by pointer and calls setTimeout in an inline function that this program does not use.
 #pragma once
 #include <chrono>

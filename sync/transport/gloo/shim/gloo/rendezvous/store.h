@@ -1,6 +1,5 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks: the functions that ProcessGroupGloo.hpp overrides
-// in its adapter. That adapter is made inside LibTorch only, so no table of these functions is laid out by
-// this program.
+// Replaces a Gloo header that LibTorch's wheel lacks, with the functions that ProcessGroupGloo.hpp overrides
+// in its adapter. Only LibTorch creates that adapter, so this program emits no vtable for it.
 #pragma once
 #include <chrono>
 #include <string>

@@ -1,4 +1,4 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks. Devices and buffers are handled by pointer only.
+// Replaces a Gloo header that LibTorch's wheel lacks. Devices and buffers are used by pointer only.
 #pragma once
 
 namespace gloo::transport {

@@ -1,5 +1,5 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks. What is defined in gloo_pair.cpp takes the place
-// of what LibTorch has: its own calls go through the loader and find the program's first.
+// Replaces a Gloo header that LibTorch's wheel lacks. The functions defined in gloo_pair.cpp replace those of
+// LibTorch: LibTorch's own calls go through the loader, which finds the program's functions first.
 #pragma once
 #include <sys/uio.h>
 
@@ -24,20 +24,20 @@ class Error;
 class Socket;
 class UnboundBuffer;
 
-/// What is being read. As in LibTorch, which makes it.
+/// The operation being read, created by LibTorch with this layout.
 struct Op {
   rivulet::sync::gloo_door::Preamble preamble;
   void* buffer;
-  void* receiver[2];  ///< a weak pointer; empty until a receive is found for a message
+  void* receiver[2];  ///< a weak pointer; empty until the message has a receive
   std::size_t bytes_read;
   std::size_t bytes_written;
   std::size_t offset;
-  std::size_t awaited;  ///< of that receive
+  std::size_t awaited;  ///< length of that receive
 };
 
 class Pair {
  public:
-  /// With the lock of the pair.
+  /// Called with the pair's lock held.
   bool read();
   ssize_t prepareRead(Op& op, NonOwningPtr<UnboundBuffer>& buffer, iovec& into);
   void signalException(std::exception_ptr error);

@@ -1,5 +1,5 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks. What is defined here or in gloo_socket.cpp takes
-// the place of what LibTorch has: its own calls go through the loader and find the program's first.
+// Replaces a Gloo header that LibTorch's wheel lacks. The functions defined here or in gloo_socket.cpp
+// replace those of LibTorch: its own calls go through the loader, which finds the program's functions first.
 #pragma once
 #include <sys/types.h>
 #include <unistd.h>
