@@ -124,7 +124,7 @@ class Ours {
     }
     buffer_.flush();
     RIVULET_CHECK(batch_.fill(buffer_, rows) == rows, "what went in");
-    batch_.settle(buffer_);
+    batch_.release(buffer_);
   }
   [[nodiscard]] double sum() const { return sum_of(features_.numbers()); }
 

@@ -89,7 +89,7 @@ def rates(model, devices, goal):
     return Comparison(f"{model}-{devices}", runs, lines)
 
 
-def agreement_of_rival(samples):
+def sync_of_rival(samples):
     return best_rival(samples, "step_ms", min) - samples["rival-alone"]["step_ms"]
 
 
@@ -117,7 +117,7 @@ def pair_lines():
             "agreement: step less local step, lenet5, 2 devices",
             "ms",
             difference("ours", "ours-alone", "step_ms"),
-            agreement_of_rival,
+            sync_of_rival,
             0.3,
             False,
             differences=True,

@@ -98,7 +98,7 @@ class Pipeline {
     const std::size_t got = batch_.fill(buffer_, batch_rows);
     for (const RowTag& tag : batch_.own_tags())
       RIVULET_CHECK(tag.position.at.offset == next_++, "every row, in order");
-    batch_.settle(buffer_);
+    batch_.release(buffer_);
     return got;
   }
 

@@ -147,7 +147,7 @@ class Group {
   static void settle(Announcer& device) {
     for (const RowInterval& interval : device.announced.intervals)
       device.stands[interval.partition] = interval.next;
-    device.ledger.settle(device.stands);
+    device.ledger.prune(device.stands);
   }
 
   const Stream stream_;

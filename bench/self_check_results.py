@@ -73,21 +73,21 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(results.line_cells(line, rounds[:2])[-1], "n too small")
         self.assertEqual(results.line_cells(line, rounds)[-1], "met")
 
-    def agreement_cells(self, *differences):
+    def sync_cells(self, *differences):
         """Of rounds in which ours and the rival's agreement take so long."""
         line = Line("a", "ms", value("ours", "d"), value("rival", "d"), 0.3, False, differences=True)
         return results.line_cells(line, [{"ours": {"d": one}, "rival": {"d": other}} for one, other in differences])
 
     def test_differences_keep_their_sign_and_are_compared_by_their_medians(self):
-        cells = self.agreement_cells((1, 10), (2, 10), (3, 5))
+        cells = self.sync_cells((1, 10), (2, 10), (3, 5))
         self.assertEqual(cells[2:5], ["2 (1.2 to 2.8) ms", "10 (6 to 10)", "0.2 (0.12 to 0.52 in 3 of 3 rounds)"])
         self.assertEqual(cells[-1], "met")
-        cells = self.agreement_cells((-1, 10), (2, 10), (4, 10))
+        cells = self.sync_cells((-1, 10), (2, 10), (4, 10))
         self.assertEqual(cells[2:5], ["2 (-0.4 to 3.6) ms", "10 (10 to 10)", "0.2 (0.22 to 0.38 in 2 of 3 rounds)"])
         self.assertEqual(cells[-1], results.UNRESOLVED)
 
     def test_a_difference_that_is_not_above_nothing_gives_no_ratio(self):
-        cells = self.agreement_cells((1, 1), (1, -1), (1, -2))
+        cells = self.sync_cells((1, 1), (1, -1), (1, -2))
         self.assertEqual(cells[3:5], ["-1 (-1.8 to 0.6)", ""])
         self.assertEqual(cells[-1], results.UNRESOLVED)
         pair = next(comparison for comparison in all_comparisons() if comparison.name == "lenet5-2")

@@ -106,7 +106,7 @@ double state_seconds(const Network& network, const runtime::AgreedState& state, 
   TimePoint began;
   TimePoint ended;
   const auto finish = [](End& end, sync::StateExchange& exchange) {
-    exchange.settle();
+    exchange.confirm();
     end.wait([&] { return exchange.poll(RealClock().now()); });
   };
   in_both(

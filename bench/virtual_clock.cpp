@@ -23,12 +23,12 @@ std::vector<TwinScenario> scenarios() {
   const std::vector<std::string> sum{"batch.policy=fixed", "batch.rows=16", "sync.collective=sum"};
   const std::vector<std::string> ticks{"batch.policy=stream", "batch.tick=500ms", "batch.max_wait=1s"};
   // As `share` of the numbers, after N own steps.
-  const auto topk = [&fixed](const char* collective, const char* share, int own_steps) {
+  const auto topk = [&fixed](const char* collective, const char* share, int local_steps) {
     auto settings = fixed;
     settings.insert(settings.end(), {std::string("sync.collective=") + collective, "compression.policy=fixed",
                                      "compression.compressor=topk", std::string("compression.keep=") + share,
-                                     own_steps > 1 ? "sync.policy=periodic" : "sync.policy=every",
-                                     "sync.own_steps=" + std::to_string(own_steps)});
+                                     local_steps > 1 ? "sync.policy=periodic" : "sync.policy=every",
+                                     "sync.local_steps=" + std::to_string(local_steps)});
     return settings;
   };
   const devices::DeviceProfile quick{20ms, 1600};

@@ -1,10 +1,10 @@
-"""Ways to agree that somebody could write into the configuration, by name: what `bench/agreeing` and `bench/shaped` compare."""
+"""Ways to agree that somebody could write into the configuration, by name: what `bench/synchronizing` and `bench/shaped` compare."""
 
 
 def periodic(steps, keep, collective="two_sided", values="i8"):
     return {
         "sync.policy": "periodic",
-        "sync.own_steps": steps,
+        "sync.local_steps": steps,
         "sync.collective": collective,
         "compression.policy": "fixed",
         "compression.compressor": "topk",

@@ -16,7 +16,7 @@ Batch::Batch(std::span<float> features, std::span<float> targets, const RowShape
 
 std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
   RIVULET_CHECK(buffer.shape() == shape_, "rows have another shape");
-  copies_ = 0;
+  injected_ = 0;
   const std::size_t taken = buffer.take(std::min(n, rows_max_ - own_), slots_);
   for (std::size_t i = own_; i < own_ + taken; ++i) {
     const SlotIndex slot = slots_[i];
@@ -29,13 +29,13 @@ std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
   return taken;
 }
 
-void Batch::add_copy(std::span<const float> features, std::span<const float> targets) {
+void Batch::add_injected(std::span<const float> features, std::span<const float> targets) {
   RIVULET_CHECK(rows() < rows_max_, "more injected rows than capacity");
   RIVULET_CHECK(features.size() == shape_.columns() && targets.size() == shape_.targets,
                 "an injected row of another shape");
   std::ranges::copy(features, features_.begin() + static_cast<std::ptrdiff_t>(rows() * shape_.columns()));
   std::ranges::copy(targets, targets_.begin() + static_cast<std::ptrdiff_t>(rows() * shape_.targets));
-  ++copies_;
+  ++injected_;
 }
 
 BatchView Batch::view() const noexcept {
@@ -43,7 +43,7 @@ BatchView Batch::view() const noexcept {
   return {features_.first(n * shape_.columns()), targets_.first(n * shape_.targets), n, tags_};
 }
 
-void Batch::settle(RowBuffer& buffer) {
+void Batch::release(RowBuffer& buffer) {
   buffer.release(slots_);
   clear();
 }
@@ -54,7 +54,7 @@ void Batch::put_back(RowBuffer& buffer) {
 }
 
 void Batch::clear() noexcept {
-  own_ = copies_ = 0;
+  own_ = injected_ = 0;
   slots_.clear();
   tags_.clear();
 }

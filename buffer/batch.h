@@ -21,16 +21,16 @@ class Batch {
   std::size_t fill(RowBuffer& buffer, std::size_t n);
   /// Adds an injected row: another device trains and announces it, this one computes on it too, after its own
   /// rows, and does not count it. The next fill() discards injected rows.
-  void add_copy(std::span<const float> features, std::span<const float> targets);
+  void add_injected(std::span<const float> features, std::span<const float> targets);
 
   [[nodiscard]] BatchView view() const noexcept;  ///< the rows to compute on: own rows, then injected rows
-  [[nodiscard]] std::size_t rows() const noexcept { return own_ + copies_; }  ///< view().rows
+  [[nodiscard]] std::size_t rows() const noexcept { return own_ + injected_; }  ///< view().rows
   [[nodiscard]] std::size_t own_rows() const noexcept { return own_; }
   [[nodiscard]] std::size_t rows_max() const noexcept { return rows_max_; }
   /// Tags of the own rows, in reading order.
   [[nodiscard]] std::span<const RowTag> own_tags() const noexcept { return tags_; }
 
-  void settle(RowBuffer& buffer);
+  void release(RowBuffer& buffer);
   void put_back(RowBuffer& buffer);
 
  private:
@@ -40,8 +40,8 @@ class Batch {
   std::span<float> targets_;
   RowShape shape_;
   std::size_t rows_max_;
-  std::size_t own_ = 0;     ///< own rows, first in memory
-  std::size_t copies_ = 0;  ///< injected rows, after the own rows; they have no tags
+  std::size_t own_ = 0;       ///< own rows, first in memory
+  std::size_t injected_ = 0;  ///< injected rows, after the own rows; they have no tags
   std::vector<SlotIndex> slots_;
   std::vector<RowTag> tags_;
 };

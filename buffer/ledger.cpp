@@ -189,7 +189,7 @@ bool Ledger::splits(const PartitionId& partition, const RowCursor& at) const {
          });
 }
 
-void Ledger::settle(const Cursors& stands) {
+void Ledger::prune(const Cursors& stands) {
   if (runs_.load(std::memory_order_relaxed) == 0) return;
   const std::lock_guard lock(mutex_);
   for (const auto& [id, at] : stands) {

@@ -69,7 +69,7 @@ class Ledger {
   /// Whether `at` lies inside a skipped range.
   [[nodiscard]] bool splits(const PartitionId& partition, const RowCursor& at) const;
   /// Prunes the skipped ranges below `stands`, which are part of the agreed state.
-  void settle(const Cursors& stands);
+  void prune(const Cursors& stands);
 
  private:
   struct Partition {

@@ -13,10 +13,10 @@ class Posted {
   void post(T value) {
     mine_ = std::move(value);
     pending_ = true;
-    settle();
+    publish();
   }
   /// Publishes the pending value. Returns false if a reader is copying at this moment.
-  bool settle() {
+  bool publish() {
     if (!pending_) return true;
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return false;

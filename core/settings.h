@@ -69,7 +69,7 @@ class Settings {
   [[nodiscard]] const Integers& integers(std::string_view name) const { return get<Integers>(name); }
   [[nodiscard]] const Numbers& numbers(std::string_view name) const { return get<Numbers>(name); }
   template <class T>
-  [[nodiscard]] bool holds(std::string_view name) const {
+  [[nodiscard]] bool has(std::string_view name) const {
     const auto found = values_.find(name);
     return found != values_.end() && std::holds_alternative<T>(found->second);
   }

@@ -20,7 +20,7 @@ RIVULET_VECTOR_CODE void move_f32(float* average, const float* to, std::size_t c
 }
 
 /// Minimum window, in synchronizations: a shorter average is as noisy as the last one.
-constexpr double agreements_least = 4;
+constexpr double syncs_min = 4;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Status follow_average(ModelState& state, double rows, Device& device) {
   const double window = state.layout().average_rows;
   if (window == 0 || rows == 0) return ok();
   double& known = state.statistics().averaged_rows;
-  const double before = std::min(known, std::max(window, agreements_least * rows));
+  const double before = std::min(known, std::max(window, syncs_min * rows));
   const double weight = rows / (before + rows);
   known = before + rows;
   auto seen = device.to_host(state.parameters());

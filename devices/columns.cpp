@@ -67,7 +67,7 @@ void rescale_first(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
       const double ratio = by.ratio[i];
       switch (kind) {
         case ArrayKind::parameters:
-        case ArrayKind::movement:
+        case ArrayKind::delta:
           row[i] = static_cast<T>(w * ratio);
           moved += w * by.shift[i];
           break;

@@ -25,8 +25,9 @@ struct Work {
 
 /// Where the trainers of a device compute.
 struct ComputePlace {
-  bool copies = false;  ///< outside host memory: values are copied there before a pass and back after it
-  int gpu = -1;         ///< index of the GPU; -1: the host
+  bool copies_arrays =
+      false;     ///< outside host memory: values are copied there before a pass and back after it
+  int gpu = -1;  ///< index of the GPU; -1: the host
 };
 
 /// A compute device: this host, a GPU, or a simulated profile. Owner: the train thread.

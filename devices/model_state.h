@@ -61,14 +61,14 @@ bool is_sound(const Statistics& known);
 /// Kind of an array [P]: decides how the array follows a rewritten layer.
 enum class ArrayKind : std::uint8_t {
   parameters,  ///< of the model
-  movement,    ///< a difference of parameters: momentum, a residual, a delta
+  delta,       ///< a difference of parameters: momentum, a residual, a delta
   gradient,    ///< a mean of gradients
   square,      ///< a mean of their squares
 };
 /// An array of optimizer state.
 struct OptimizerArray {
   std::string name;
-  ArrayKind kind = ArrayKind::movement;
+  ArrayKind kind = ArrayKind::delta;
   bool operator==(const OptimizerArray&) const = default;
 };
 

@@ -42,7 +42,7 @@ struct OptimizerEntry {
   /// Total change of the parameters by a gradient of 1, including later steps by momentum. With it, the
   /// optimizer's state is a sum of gradients, and devices may keep parts of it. Null: depends on other
   /// gradients.
-  double (*movement_per_gradient)(double learning_rate, const Settings& settings) = nullptr;
+  double (*delta_per_gradient)(double learning_rate, const Settings& settings) = nullptr;
 };
 std::span<const OptimizerEntry* const> builtin_optimizers() noexcept;
 

@@ -12,9 +12,9 @@
 #include "core/result.h"
 #include "core/row.h"
 #include "core/settings.h"
-#include "devices/apart.h"
 #include "devices/device.h"
 #include "devices/model_state.h"
+#include "devices/subprocess.h"
 
 namespace rivulet::devices {
 

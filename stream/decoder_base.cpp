@@ -225,8 +225,8 @@ Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_colu
     product *= dimension;
   }
   const auto columns = static_cast<std::size_t>(product);
-  for (const auto& complaint : {unfit(config.scale, "scale", columns), unfit(config.shift, "shift", columns)})
-    if (!complaint.empty()) return wrong(table + complaint);
+  for (const auto& problem : {unfit(config.scale, "scale", columns), unfit(config.shift, "shift", columns)})
+    if (!problem.empty()) return wrong(table + problem);
   if (config.classes > 0 && !labelled)
     return wrong(table + (config.format == "raw" ? ".label is \"none\"" : ".target is missing") +
                  ", but a model with classes needs labels");

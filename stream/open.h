@@ -40,8 +40,8 @@ struct KafkaSourceConfig {
   /// File with one record per partition that was read, so that a recreated topic is detected after a restart
   /// too. Empty: detected only while the process lives.
   std::string anchor_file;
-  Duration anchor_every = std::chrono::seconds(30);  ///< interval between checks of that record
-  Duration anchor_hold = std::chrono::seconds(2);    ///< maximum time that newer records wait for a check
+  Duration anchor_every = std::chrono::seconds(30);     ///< interval between checks of that record
+  Duration anchor_defer_max = std::chrono::seconds(2);  ///< maximum time that newer records wait for a check
 };
 
 /// A consumer with assign() at absolute offsets. Connects lazily. A missing topic or partition is an

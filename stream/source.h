@@ -19,7 +19,7 @@ struct PartitionState {
   std::int64_t low_watermark = -1;
   std::int64_t high_watermark = -1;  ///< end of the log
   /// Offset from which an open transaction blocks reading, checked every few seconds; -1: none.
-  std::int64_t held_from = -1;
+  std::int64_t blocked_from = -1;
   bool paused = false;
   std::int64_t skipped = 0;  ///< offsets skipped because they were deleted unread (take_gaps())
   /// Why this partition is no longer read, with topic, partition, offset and watermarks; empty: it is read.
@@ -49,7 +49,7 @@ class RecordSource {
   /// (poll again later), bad_record (the whole source cannot continue; names file, line or offset).
   virtual Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) = 0;
   /// Serves the client while the records of the last poll() are still in use; their views stay valid.
-  virtual void hold() {}
+  virtual void keep_alive() {}
   /// Returns the gaps found since the last call, each once, in order. Call after each poll(): in each
   /// partition, they precede the records returned by that poll and follow those of earlier polls. Dropping a
   /// partition or seeking in it discards its pending gaps; after a seek they are found again.

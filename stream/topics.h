@@ -36,7 +36,7 @@ class TopicLookup {
   virtual ~TopicLookup() = default;
   /// Returns the facts of each topic, in order. Errors: invalid_config (a property, with librdkafka's
   /// message), unavailable (no answer within `deadline`).
-  virtual Result<std::vector<TopicFacts>> ask(Duration deadline) = 0;
+  virtual Result<std::vector<TopicFacts>> query(Duration deadline) = 0;
 };
 
 /// Connects on the first ask().

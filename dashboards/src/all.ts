@@ -1,9 +1,9 @@
 // The dashboards as files: name and text.
-import { agreement } from './agreement';
+import { synchronization } from './synchronization';
 import { device } from './device';
 import { fleet } from './fleet';
 import { build } from './frame';
 import { node } from './node';
 
 export const files = (): Map<string, string> =>
-  new Map([fleet, node, agreement, device].map((frame) => [`${frame.uid}.json`, `${JSON.stringify(build(frame), null, 2)}\n`]));
+  new Map([fleet, node, synchronization, device].map((frame) => [`${frame.uid}.json`, `${JSON.stringify(build(frame), null, 2)}\n`]));

@@ -180,7 +180,7 @@ const pipeline = {
         compute: the gradient; agree: exchange with the peers, waiting for them included.`,
       unit: units.Seconds,
       stacked: true,
-      queries: [[mean('phase', 'step_duration_seconds', 'phase=~"wait|compute|agree"'), '{{phase}}']],
+      queries: [[mean('phase', 'step_duration_seconds', 'phase=~"wait|compute|sync"'), '{{phase}}']],
     }),
     heat({
       title: 'Rows of a batch, distribution',

@@ -181,7 +181,7 @@ export const rules: Rule[] = [
     'links-to-dashboards',
     (d) =>
       [...JSON.stringify(d.panels).matchAll(/"\/d\/([^?"]*)/g)]
-        .filter(([, uid]) => !['rivulet-fleet', 'rivulet-node', 'rivulet-agreement', 'rivulet-device'].includes(uid!))
+        .filter(([, uid]) => !['rivulet-fleet', 'rivulet-node', 'rivulet-synchronization', 'rivulet-device'].includes(uid!))
         .map(([, uid]) => `leads to ${uid}, which is none of ours`),
   ],
   [

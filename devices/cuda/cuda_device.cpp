@@ -57,7 +57,9 @@ class CudaDevice final : public Device {
     copy_host_numbers(host, own);
     return ok();
   }
-  [[nodiscard]] ComputePlace computes_on() const noexcept override { return {.copies = true, .gpu = gpu_}; }
+  [[nodiscard]] ComputePlace computes_on() const noexcept override {
+    return {.copies_arrays = true, .gpu = gpu_};
+  }
   void charge(const Work&) override {}  // the time is spent already
 
  private:

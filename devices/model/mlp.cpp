@@ -351,7 +351,7 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device)
   if (Status good = check_model_config(config); !good) return good.error();
   const ComputePlace place = device.computes_on();
   const bool narrow = needs(config).parameters <= narrow_parameters;
-  if (make_torch_mlp != nullptr && (place.copies || config.autocast_bfloat16 || !narrow))
+  if (make_torch_mlp != nullptr && (place.copies_arrays || config.autocast_bfloat16 || !narrow))
     return make_torch_mlp(config, shape_of(config.settings), place);
   if (config.autocast_bfloat16)
     return Error{ErrorCode::invalid_config, "model.autocast: this build has no LibTorch, hence no bfloat16"};

@@ -9,7 +9,7 @@ constexpr Key keys[] = {{.name = "train.optimizer.momentum",
                          .help = "for sgd, below 1",
                          .least = 0,
                          .most = 0.999999}};
-constexpr RememberedArray arrays[] = {{"momentum", ArrayKind::movement}};
+constexpr RememberedArray arrays[] = {{"momentum", ArrayKind::delta}};
 
 /// w, v and g do not overlap.
 template <class T>

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "devices/apart.h"
 #include "devices/model_support.h"
+#include "devices/subprocess.h"
 #include "devices/torch/guarded.h"
 
 namespace rivulet::devices {
@@ -173,7 +173,8 @@ Result<ModelNeeds> try_script(const ModelConfig& config, const Trial& trial) {
   if (const auto unpacked = static_cast<double>(script.value().unpacked); unpacked > trial.memory)
     return wrong_file(config,
                       "unpacks to " + megabytes(unpacked) + ", device.memory is " + megabytes(trial.memory));
-  const auto said = apart([&] { return as_bytes(try_here(config, script.value(), trial)); }, trial.patience);
+  const auto said =
+      run_in_subprocess([&] { return as_bytes(try_here(config, script.value(), trial)); }, trial.patience);
   if (said) {
     ModelNeeds needs;
     std::memcpy(&needs, said.value().data(), sizeof needs);

@@ -121,10 +121,10 @@ TorchTrainer::TorchTrainer(const ModelConfig& config, const ComputePlace& place,
                            std::shared_ptr<Network> network)
     : config_(config),
       network_(std::move(network)),
-      numbers_(place.copies ? copy_numbers(*network_, config, torch_place(place))
-                            : view_numbers(*network_, config)) {
+      numbers_(place.copies_arrays ? copy_numbers(*network_, config, torch_place(place))
+                                   : view_numbers(*network_, config)) {
   // Padding rows are allowed only where rows do not affect each other.
-  in_buckets_ = place.copies && layout().buffers == 0 && !network_->begins_as_made();
+  in_buckets_ = place.copies_arrays && layout().buffers == 0 && !network_->begins_as_made();
 }
 
 /// Call before any use of the library by this thread: OpenMP keeps the number of threads per thread.

@@ -58,16 +58,16 @@ Result<CheckpointEntry> entry_of(const FileOperations& files, const std::string&
 
 /// Loads a file that is intact, belongs to this job and model, and matches its digest.
 std::optional<DecodedState> load(const FileOperations& files, const std::string& path,
-                                 const Expected& expected, std::vector<std::string>& complaints) {
+                                 const Expected& expected, std::vector<std::string>& problems) {
   const auto file = read_whole_file(path, state_image_max(expected.layout), files);
   if (!file) {
-    complaints.push_back(file.error().message);
+    problems.push_back(file.error().message);
     return std::nullopt;
   }
   auto decoded = decode_state(file.value(), expected);
   const Status good = decoded ? check_digest(decoded.value(), expected.device) : Status(decoded.error());
   if (good) return std::move(decoded).value();
-  complaints.push_back(fmt::format("{}: {}", path, good.error().message));
+  problems.push_back(fmt::format("{}: {}", path, good.error().message));
   return std::nullopt;
 }
 
@@ -90,23 +90,23 @@ void CheckpointFolder::sweep() {
   }
 }
 
-std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& complaints) const {
+std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& problems) const {
   std::vector<CheckpointEntry> all;
   for (const auto& path : files_->files_in(path_)) {
     if (!path.ends_with(suffix)) continue;
     if (auto entry = entry_of(*files_, path); entry)
       all.push_back(std::move(entry).value());
     else
-      complaints.push_back(fmt::format("{}: {}", path, entry.error().message));
+      problems.push_back(fmt::format("{}: {}", path, entry.error().message));
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.stamp > b.stamp; });
   return all;
 }
 
 std::optional<CheckpointFolder::Found> CheckpointFolder::newest(const Expected& expected,
-                                                                std::vector<std::string>& complaints) const {
-  for (const auto& entry : list(complaints)) {
-    auto usable = load(*files_, entry.path, expected, complaints);
+                                                                std::vector<std::string>& problems) const {
+  for (const auto& entry : list(problems)) {
+    auto usable = load(*files_, entry.path, expected, problems);
     if (!usable) continue;
     const Stamp stamp = usable->state.stamp;
     return Found{std::move(*usable), entry.path, newest_damaged(stamp, expected)};
@@ -146,7 +146,7 @@ std::optional<DamagedCheckpoint> CheckpointFolder::newest_damaged(const Stamp& a
   return std::nullopt;
 }
 
-Result<CheckpointFolder::GoneBack> CheckpointFolder::go_back(const Stamp& to) {
+Result<CheckpointFolder::GoneBack> CheckpointFolder::roll_back(const Stamp& to) {
   const std::string text = text_of(to) + "\n";
   if (auto noted = write_whole_file(note(), std::as_bytes(std::span(text)), *files_); !noted)
     return noted.error();
@@ -169,7 +169,7 @@ Result<CheckpointFolder::GoneBack> CheckpointFolder::go_back(const Stamp& to) {
   return gone;
 }
 
-std::optional<Stamp> CheckpointFolder::told_to_go_back() const {
+std::optional<Stamp> CheckpointFolder::rollback_requested() const {
   constexpr std::size_t note_bytes_max = 64;
   const auto text = read_whole_file(note(), note_bytes_max, *files_);
   if (!text) return std::nullopt;
@@ -204,18 +204,18 @@ void CheckpointFolder::remove_private(const Stamp& stamp) {
 
 std::optional<PrivatePart> CheckpointFolder::private_part(const Stamp& stamp,
                                                           const devices::ModelLayout& layout,
-                                                          std::vector<std::string>& complaints) const {
+                                                          std::vector<std::string>& problems) const {
   const auto path = path_of(stamp, private_suffix);
   const auto all = files_->files_in(path_);
   if (std::ranges::count(all, path) == 0) return std::nullopt;
   const auto file = read_whole_file(path, private_part_max(layout.parameters, layout.scalar), *files_);
   if (!file) {
-    complaints.push_back(file.error().message);
+    problems.push_back(file.error().message);
     return std::nullopt;
   }
   auto part = decode_private(file.value(), layout.parameters, layout.scalar);
   if (part && part.value().stamp == stamp) return std::move(part).value();
-  complaints.push_back(fmt::format("{}: {}", path, part ? "of another state" : part.error().message));
+  problems.push_back(fmt::format("{}: {}", path, part ? "of another state" : part.error().message));
   return std::nullopt;
 }
 
@@ -248,8 +248,8 @@ CheckpointNotes CheckpointFolder::notes() const {
 
 void CheckpointFolder::prune(std::size_t keep, const Stamp& committed, std::string_view job,
                              std::span<const Stamp> wanted) {
-  std::vector<std::string> complaints;
-  auto all = list(complaints);
+  std::vector<std::string> problems;
+  auto all = list(problems);
   std::erase_if(all, [&](const CheckpointEntry& entry) { return entry.job != job; });
   const auto best = best_of(notes());
   const auto remove_old = [&](const CheckpointEntry& entry) {
@@ -264,20 +264,20 @@ void CheckpointFolder::prune(std::size_t keep, const Stamp& committed, std::stri
 }
 
 std::optional<CheckpointEntry> CheckpointFolder::foreign(std::string_view job) const {
-  std::vector<std::string> complaints;
-  for (auto& entry : list(complaints))
+  std::vector<std::string> problems;
+  for (auto& entry : list(problems))
     if (!entry.job.empty() && entry.job != job) return std::move(entry);
   return std::nullopt;
 }
 
 CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const Expected& expected,
-                                                         std::vector<std::string>& complaints) const {
+                                                         std::vector<std::string>& problems) const {
   Pruned pruned;
   const auto best = best_of(notes());
   std::size_t newest = 0;
   Stamp good;
-  for (auto& entry : list(complaints)) {
-    const auto usable = load(*files_, entry.path, expected, complaints);
+  for (auto& entry : list(problems)) {
+    const auto usable = load(*files_, entry.path, expected, problems);
     if (!usable) continue;
     if (newest == 0) good = sync::policy::Divergence::good(usable->state.controllers);
     if (newest++ < std::max<std::size_t>(keep, 1) || entry.stamp == best || entry.stamp == good) {
@@ -285,7 +285,7 @@ CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const
       continue;
     }
     if (remove(entry) != 0)
-      complaints.push_back(
+      problems.push_back(
           fmt::format("{} cannot be deleted: {}", entry.path, std::generic_category().message(errno)));
     else
       pruned.removed.push_back(std::move(entry));

@@ -48,16 +48,16 @@ class CheckpointFolder {
 
   /// Removes incomplete files of a killed process, and private parts without a state.
   void sweep();
-  /// Newest first. Omits files with an unreadable head and reports them in `complaints`.
-  [[nodiscard]] std::vector<CheckpointEntry> list(std::vector<std::string>& complaints) const;
+  /// Newest first. Omits files with an unreadable head and reports them in `problems`.
+  [[nodiscard]] std::vector<CheckpointEntry> list(std::vector<std::string>& problems) const;
   struct Found : DecodedState {
     std::string path;
     std::optional<DamagedCheckpoint> damaged;  ///< newest damaged file above this stamp
   };
   /// Returns the newest checkpoint that is intact, belongs to this job and model, and matches its digest.
-  /// Skips all others and reports them in `complaints`.
+  /// Skips all others and reports them in `problems`.
   [[nodiscard]] std::optional<Found> newest(const Expected& expected,
-                                            std::vector<std::string>& complaints) const;
+                                            std::vector<std::string>& problems) const;
 
   /// Explains why the newest intact file does not match `expected` (job, model, topics, meaning or version);
   /// names the file and both values. Call it after newest() found nothing. Reads every file.
@@ -68,11 +68,11 @@ class CheckpointFolder {
     std::string folder;              ///< newer-N, their folder; empty: no file was newer
   };
   /// For a stopped device: makes `to` the newest checkpoint. Moves newer files, damaged ones included, to
-  /// newer-N and writes a note that permits the rollback (told_to_go_back()). If interrupted, the newest file
-  /// is still in place, or all is done. Errors: io (names the file that could not be moved).
-  Result<GoneBack> go_back(const Stamp& to);
+  /// newer-N and writes a note that permits the rollback (rollback_requested()). If interrupted, the newest
+  /// file is still in place, or all is done. Errors: io (names the file that could not be moved).
+  Result<GoneBack> roll_back(const Stamp& to);
   /// Returns the state named in the rollback note until forget_going_back() removes the note.
-  [[nodiscard]] std::optional<Stamp> told_to_go_back() const;
+  [[nodiscard]] std::optional<Stamp> rollback_requested() const;
   void forget_going_back();
   struct Written {
     std::string hash;  ///< SHA-256 at the end of the file, in hex
@@ -84,10 +84,10 @@ class CheckpointFolder {
   Status write_private(const PrivatePart& part);
   /// Removes a private part that an earlier process may have left for the same stamp.
   void remove_private(const Stamp& stamp);
-  /// nullopt: none exists, or it is unusable, which `complaints` reports.
+  /// nullopt: none exists, or it is unusable, which `problems` reports.
   [[nodiscard]] std::optional<PrivatePart> private_part(const Stamp& stamp,
                                                         const devices::ModelLayout& layout,
-                                                        std::vector<std::string>& complaints) const;
+                                                        std::vector<std::string>& problems) const;
   /// Adds the note of this state and drops notes of missing files. Errors: those of write_whole_file().
   Status write_note(const Stamp& stamp, const CheckpointNote& note);
   /// Notes of existing checkpoints. Empty if the file is unreadable.
@@ -110,9 +110,9 @@ class CheckpointFolder {
   };
   /// For a stopped device: reads every file and deletes usable ones, except the `keep` newest (minimum 1),
   /// the best by its notes, and the last good state of the divergence check. Unusable files stay: they may
-  /// be of another model or a newer program. Reports them and failed deletions in `complaints`.
+  /// be of another model or a newer program. Reports them and failed deletions in `problems`.
   [[nodiscard]] Pruned prune_checked(std::size_t keep, const Expected& expected,
-                                     std::vector<std::string>& complaints) const;
+                                     std::vector<std::string>& problems) const;
 
  private:
   [[nodiscard]] std::string path_of(const Stamp& stamp, const char* suffix) const {

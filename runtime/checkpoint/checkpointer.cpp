@@ -36,13 +36,13 @@ bool Checkpointer::offer(const AgreedState& state, const PrivateView& kept, std:
   private_slot_.stamp = state.stamp;
   private_slot_.scalar = state.model.layout().scalar;
   private_slot_.residual.assign(kept.residual.begin(), kept.residual.end());
-  private_slot_.of_movements = kept.of_movements;
-  private_slot_.own_steps = kept.own_steps;
-  private_slot_.own_norm = kept.own_norm;
-  private_slot_.own_arrays.resize(kept.own_arrays.size());
-  for (std::size_t i = 0; i < kept.own_arrays.size(); ++i)
-    private_slot_.own_arrays[i].assign(kept.own_arrays[i].begin(), kept.own_arrays[i].end());
-  state_.store(State::wanted, std::memory_order_release);
+  private_slot_.of_deltas = kept.of_deltas;
+  private_slot_.local_steps = kept.local_steps;
+  private_slot_.local_norm = kept.local_norm;
+  private_slot_.local_arrays.resize(kept.local_arrays.size());
+  for (std::size_t i = 0; i < kept.local_arrays.size(); ++i)
+    private_slot_.local_arrays[i].assign(kept.local_arrays[i].begin(), kept.local_arrays[i].end());
+  state_.store(State::requested, std::memory_order_release);
   parts_.wake.notify();
   return true;
 }
@@ -55,7 +55,7 @@ std::optional<SavedState> Checkpointer::take_saved() {
 void Checkpointer::fetch(const Stamp& stamp) {
   {
     const std::lock_guard lock(mutex_);
-    wanted_file_ = stamp;
+    requested_file_ = stamp;
     fetched_.reset();
   }
   parts_.wake.notify();
@@ -63,7 +63,7 @@ void Checkpointer::fetch(const Stamp& stamp) {
 
 bool Checkpointer::fetching() {
   const std::lock_guard lock(mutex_);
-  return wanted_file_ || fetched_;
+  return requested_file_ || fetched_;
 }
 
 std::optional<Result<std::vector<std::byte>>> Checkpointer::take_fetched() {
@@ -71,18 +71,18 @@ std::optional<Result<std::vector<std::byte>>> Checkpointer::take_fetched() {
   return std::exchange(fetched_, std::nullopt);
 }
 
-bool Checkpointer::read_wanted() {
+bool Checkpointer::read_requested() {
   std::optional<Stamp> wanted;
   {
     const std::lock_guard lock(mutex_);
-    wanted = wanted_file_;
+    wanted = requested_file_;
   }
   if (!wanted) return false;
   auto file = folder_.read(*wanted, state_image_max(slot_.model.layout()));
   const std::lock_guard lock(mutex_);
-  if (wanted_file_ != wanted) return true;  // another request arrived
+  if (requested_file_ != wanted) return true;  // another request arrived
   fetched_ = std::move(file);
-  wanted_file_.reset();
+  requested_file_.reset();
   return true;
 }
 
@@ -98,7 +98,7 @@ Turn Checkpointer::step() {
     parts_.worker.notify();
     return {.work = 1};
   }
-  if (read_wanted()) {
+  if (read_requested()) {
     parts_.worker.notify();
     return {.work = 1};
   }

@@ -52,18 +52,20 @@ class Checkpointer final : public Agent {
   void fetch(const Stamp& stamp);
   [[nodiscard]] bool fetching();
   std::optional<Result<std::vector<std::byte>>> take_fetched();
-  [[nodiscard]] bool busy() const noexcept { return state_.load(std::memory_order_acquire) == State::wanted; }
+  [[nodiscard]] bool busy() const noexcept {
+    return state_.load(std::memory_order_acquire) == State::requested;
+  }
 
   // checkpoint thread
   [[nodiscard]] std::string_view name() const noexcept override { return "checkpoint"; }
   Turn step() override;
 
  private:
-  enum class State : std::uint8_t { resting, wanted };
+  enum class State : std::uint8_t { resting, requested };
   void write();
   void write_private();
   void write_note();
-  bool read_wanted();
+  bool read_requested();
   void failed(const Error& error);
 
   // constant
@@ -87,7 +89,7 @@ class Checkpointer final : public Agent {
   // both
   std::mutex mutex_;
   std::optional<SavedState> saved_;
-  std::optional<Stamp> wanted_file_;
+  std::optional<Stamp> requested_file_;
   std::optional<Result<std::vector<std::byte>>> fetched_;
   Stamp committed_;
 };

@@ -22,8 +22,8 @@ class CommittableOffsets {
     out.clear();
     const std::lock_guard lock(mutex_);
     for (auto& [partition, at] : offsets_) {
-      if (at.offset == at.told) continue;
-      at.told = at.offset;
+      if (at.offset == at.reported) continue;
+      at.reported = at.offset;
       out.push_back({partition, at.offset});
     }
   }
@@ -31,7 +31,7 @@ class CommittableOffsets {
  private:
   struct Position {
     std::int64_t offset = -1;
-    std::int64_t told = -1;
+    std::int64_t reported = -1;
   };
   std::mutex mutex_;
   std::map<PartitionId, Position> offsets_;

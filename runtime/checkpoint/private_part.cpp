@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view magic = "RVLPRIVA";
 constexpr std::uint32_t version = 1;
 constexpr std::string_view residual_name = "residual";
-constexpr std::string_view movements_name = "residual of movements";
-constexpr std::string_view steps_name = "own steps";
+constexpr std::string_view deltas_name = "residual of deltas";
+constexpr std::string_view steps_name = "local steps";
 constexpr std::string_view norm_name = "own norm";
 constexpr std::size_t own_max = 8;  ///< optimizer arrays
 constexpr std::size_t name_max = 256;
@@ -40,24 +40,24 @@ std::string name_of_own(std::size_t i) {
 Status take_array(std::string_view name, std::span<const std::byte> bytes, std::size_t array_bytes,
                   PrivatePart& part) {
   if (name == steps_name) {
-    if (bytes.size() != sizeof part.own_steps) return damaged("wrong size of a number");
-    std::memcpy(&part.own_steps, bytes.data(), bytes.size());
+    if (bytes.size() != sizeof part.local_steps) return damaged("wrong size of a number");
+    std::memcpy(&part.local_steps, bytes.data(), bytes.size());
     return ok();
   }
   if (name == norm_name) {
-    if (bytes.size() != sizeof part.own_norm) return damaged("wrong size of a number");
-    std::memcpy(&part.own_norm, bytes.data(), bytes.size());
-    return std::isfinite(part.own_norm) && part.own_norm >= 0 ? ok() : Status(damaged("invalid norm"));
+    if (bytes.size() != sizeof part.local_norm) return damaged("wrong size of a number");
+    std::memcpy(&part.local_norm, bytes.data(), bytes.size());
+    return std::isfinite(part.local_norm) && part.local_norm >= 0 ? ok() : Status(damaged("invalid norm"));
   }
-  const bool movements = name == movements_name;
-  const bool own = name == name_of_own(part.own_arrays.size()) && part.own_arrays.size() < own_max;
-  if (name != residual_name && !movements && !own) return ok();
+  const bool deltas = name == deltas_name;
+  const bool own = name == name_of_own(part.local_arrays.size()) && part.local_arrays.size() < own_max;
+  if (name != residual_name && !deltas && !own) return ok();
   if (bytes.size() != array_bytes) return damaged("array size differs from the model's");
   if (own) {
-    part.own_arrays.emplace_back(bytes.begin(), bytes.end());
+    part.local_arrays.emplace_back(bytes.begin(), bytes.end());
     return ok();
   }
-  part.of_movements = movements;
+  part.of_deltas = deltas;
   part.residual.assign(bytes.begin(), bytes.end());
   return ok();
 }
@@ -91,22 +91,22 @@ void put_array(std::vector<std::byte>& out, const std::string& name, std::span<c
 
 std::vector<std::byte> encode_private(const PrivatePart& part) {
   std::vector<std::byte> out;
-  out.reserve(frame_bytes + part.residual.size() * (1 + part.own_arrays.size()));
+  out.reserve(frame_bytes + part.residual.size() * (1 + part.local_arrays.size()));
   append(out, std::as_bytes(std::span(magic)));
   sync::FieldWriter writer(out);
   writer.put(version);
   writer.put(static_cast<std::uint32_t>(part.scalar));
   writer.put(part.stamp.lineage);
   writer.put(part.stamp.step);
-  const std::size_t own = part.own_arrays.size();
+  const std::size_t own = part.local_arrays.size();
   writer.put(static_cast<std::uint32_t>((part.residual.empty() ? 0 : 1) + (own > 0 ? 2 + own : 0)));
   if (!part.residual.empty())
-    put_array(out, std::string(part.of_movements ? movements_name : residual_name), part.residual);
+    put_array(out, std::string(part.of_deltas ? deltas_name : residual_name), part.residual);
   if (own > 0) {
-    put_array(out, std::string(steps_name), std::as_bytes(std::span(&part.own_steps, 1)));
-    put_array(out, std::string(norm_name), std::as_bytes(std::span(&part.own_norm, 1)));
+    put_array(out, std::string(steps_name), std::as_bytes(std::span(&part.local_steps, 1)));
+    put_array(out, std::string(norm_name), std::as_bytes(std::span(&part.local_norm, 1)));
   }
-  for (std::size_t i = 0; i < own; ++i) put_array(out, name_of_own(i), part.own_arrays[i]);
+  for (std::size_t i = 0; i < own; ++i) put_array(out, name_of_own(i), part.local_arrays[i]);
   append(out, sha256_of(out));
   return out;
 }

@@ -14,22 +14,22 @@ namespace rivulet::runtime {
 struct PrivatePart {
   Stamp stamp;  ///< of the state it belongs to
   Scalar scalar = Scalar::f32;
-  std::vector<std::byte> residual;                 ///< [P] elements; empty: no residual
-  bool of_movements = false;                       ///< residual of deltas; false: of gradients
-  std::uint64_t own_steps = 0;                     ///< local steps behind the arrays below
-  double own_norm = 0;                             ///< typical gradient norm of local steps
-  std::vector<std::vector<std::byte>> own_arrays;  ///< [P] each: optimizer arrays of local steps
-  [[nodiscard]] bool empty() const noexcept { return residual.empty() && own_arrays.empty(); }
+  std::vector<std::byte> residual;                   ///< [P] elements; empty: no residual
+  bool of_deltas = false;                            ///< residual of deltas; false: of gradients
+  std::uint64_t local_steps = 0;                     ///< local steps behind the arrays below
+  double local_norm = 0;                             ///< typical gradient norm of local steps
+  std::vector<std::vector<std::byte>> local_arrays;  ///< [P] each: optimizer arrays of local steps
+  [[nodiscard]] bool empty() const noexcept { return residual.empty() && local_arrays.empty(); }
   bool operator==(const PrivatePart&) const = default;
 };
 
 /// The same data in the device's memory, not owned.
 struct PrivateView {
   std::span<const std::byte> residual;
-  bool of_movements = false;
-  std::uint64_t own_steps = 0;
-  double own_norm = 0;
-  std::vector<std::span<const std::byte>> own_arrays;
+  bool of_deltas = false;
+  std::uint64_t local_steps = 0;
+  double local_norm = 0;
+  std::vector<std::span<const std::byte>> local_arrays;
 };
 
 /// Little-endian, no padding: magic "RVLPRIVA" | version u32 | scalar u32 | lineage u64 | step u64 | arrays

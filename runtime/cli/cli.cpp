@@ -142,7 +142,7 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& t
   return exit;
 }
 
-ExitCode complain(Terminal& terminal, const Error& error) {
+ExitCode report_error(Terminal& terminal, const Error& error) {
   terminal.err << "error: " << error.message << '\n';
   return exit_code_for(error.code);
 }

@@ -68,7 +68,7 @@ std::unique_ptr<Command> make_version_command(CLI::App& root);
 ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& terminal);
 
 /// Prints the error on terminal.err and returns its exit code.
-ExitCode complain(Terminal& terminal, const Error& error);
+ExitCode report_error(Terminal& terminal, const Error& error);
 
 /// Describes this process's terminal: kind of stdout, NO_COLOR, locale, width, RIVULET_* variables.
 Terminal process_terminal(Output& out, Output& err, const char* const* environment);

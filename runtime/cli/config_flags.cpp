@@ -172,7 +172,7 @@ void add_property_problems(LoadedConfig& loaded) {
   }
 }
 
-std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal& terminal) {
+std::optional<LoadedConfig> load_or_report(const ConfigFlags& flags, Terminal& terminal) {
   auto loaded = load_config(flags.input(terminal));
   add_property_problems(loaded);
   print_problems(loaded.problems, terminal.err);

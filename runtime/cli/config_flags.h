@@ -56,7 +56,7 @@ void add_property_problems(LoadedConfig& loaded);
 void add_problem_at(LoadedConfig& loaded, const std::string& key, const std::string& message);
 /// Loads and has librdkafka check its properties; prints all problems on terminal.err. nullopt: unusable;
 /// exit with ExitCode::configuration.
-std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal& terminal);
+std::optional<LoadedConfig> load_or_report(const ConfigFlags& flags, Terminal& terminal);
 /// Prints problems with places and hints, then "3 errors, 0 warnings"; nothing without problems.
 void print_problems(const std::vector<Problem>& problems, std::ostream& out);
 std::size_t count_errors(const std::vector<Problem>& problems);

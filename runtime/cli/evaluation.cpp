@@ -88,14 +88,14 @@ StateFacts facts_of(DecodedState read) {
 Result<DecodedState> read_any(const Bench& bench, const std::string& from) {
   std::error_code error;
   if (!std::filesystem::is_directory(from, error)) return read_checked(bench.expects_any_job(), from);
-  std::vector<std::string> complaints;
+  std::vector<std::string> problems;
   const CheckpointFolder folder(checkpoint_folder_of(from));
-  auto newest = folder.newest(bench.expects_any_job(), complaints);
+  auto newest = folder.newest(bench.expects_any_job(), problems);
   if (newest) return std::move(*newest);
   if (const auto misfit = folder.misfit(bench.expects_any_job()))
     return Error{ErrorCode::invalid_config, *misfit};
   std::string why;
-  for (const auto& complaint : complaints) why += "; " + complaint;
+  for (const auto& problem : problems) why += "; " + problem;
   return Error{ErrorCode::io, fmt::format("{}: no usable checkpoint{}", from, why)};
 }
 
@@ -196,12 +196,12 @@ Result<Restored> restore_checkpoint(const LoadedConfig& loaded, const std::strin
   CheckpointFolder folder(path.value());
   Restored done{facts_of(std::move(to).value()), file, {}, {}, {}};
   done.newest = done.to.stamp;
-  std::vector<std::string> complaints;
-  if (auto newest = folder.newest(expected, complaints)) {
+  std::vector<std::string> problems;
+  if (auto newest = folder.newest(expected, problems)) {
     done.newest = newest->damaged ? newest->damaged->stamp : newest->state.stamp;
     if (newest->state.stamp > done.to.stamp) done.from = facts_of(std::move(*newest));
   }
-  auto gone = folder.go_back(done.to.stamp);
+  auto gone = folder.roll_back(done.to.stamp);
   if (!gone) return gone.error();
   done.gone = std::move(gone).value();
   return done;
@@ -215,7 +215,7 @@ Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t ke
   if (!bench) return bench.error();
   PruneReport report;
   report.files =
-      CheckpointFolder(folder.value()).prune_checked(keep, bench.value().expects(), report.complaints);
+      CheckpointFolder(folder.value()).prune_checked(keep, bench.value().expects(), report.problems);
   return report;
 }
 

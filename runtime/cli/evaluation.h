@@ -65,7 +65,7 @@ Result<Exported> export_state_file(const LoadedConfig& loaded, const std::string
 /// Result of `rivulet checkpoint prune`.
 struct PruneReport {
   CheckpointFolder::Pruned files;
-  std::vector<std::string> complaints;
+  std::vector<std::string> problems;
 };
 /// Deletes this device's checkpoints except the `keep` newest usable ones. Errors: invalid_config (a device
 /// runs in the directory; the folder cannot be written), io (no such folder).

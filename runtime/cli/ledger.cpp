@@ -12,19 +12,19 @@ constexpr Duration broker_patience = std::chrono::seconds(10);
 
 }  // namespace
 
-std::string PartitionBooks::trouble() const {
-  if (!books.adds_up()) return "row counts do not match the offsets";
-  if (ends && ends->high < books.next.offset)
+std::string PartitionLedger::trouble() const {
+  if (!entries.adds_up()) return "row counts do not match the offsets";
+  if (ends && ends->high < entries.next.offset)
     return fmt::format("the log ends at {}, before offset {}: was the topic recreated?", ends->high,
-                       books.next.offset);
-  if (ends && ends->low > books.next.offset)
-    return fmt::format("offsets {} to {} were deleted from the log unread", books.next.offset, ends->low);
+                       entries.next.offset);
+  if (ends && ends->low > entries.next.offset)
+    return fmt::format("offsets {} to {} were deleted from the log unread", entries.next.offset, ends->low);
   return {};
 }
 
-std::vector<PartitionBooks> books_of(const StateFacts& state, const std::vector<std::string>& topics,
-                                     const std::string& topic) {
-  std::vector<PartitionBooks> all;
+std::vector<PartitionLedger> ledger_of(const StateFacts& state, const std::vector<std::string>& topics,
+                                       const std::string& topic) {
+  std::vector<PartitionLedger> all;
   for (const auto& [id, books] : state.partitions) {
     const std::string name = topic_of(id, topics);
     if (topic.empty() || topic == name) all.push_back({name, id, books, std::nullopt});
@@ -32,7 +32,7 @@ std::vector<PartitionBooks> books_of(const StateFacts& state, const std::vector<
   return all;
 }
 
-Status ask_broker(const stream::Properties& properties, std::vector<PartitionBooks>& books) {
+Status query_broker(const stream::Properties& properties, std::vector<PartitionLedger>& books) {
   std::vector<stream::TopicPartition> partitions;
   partitions.reserve(books.size());
   for (const auto& one : books) partitions.push_back({one.topic, one.id});
@@ -42,14 +42,14 @@ Status ask_broker(const stream::Properties& properties, std::vector<PartitionBoo
   return ok();
 }
 
-BooksVerdict verdict_on(const std::vector<PartitionBooks>& books) {
-  BooksVerdict verdict;
+LedgerVerdict verdict_on(const std::vector<PartitionLedger>& books) {
+  LedgerVerdict verdict;
   std::uint64_t trained = 0;
   std::uint64_t dropped = 0;
   std::int64_t waiting = 0;
   for (const auto& one : books) {
-    trained += one.books.trained;
-    dropped += one.books.all_dropped();
+    trained += one.entries.trained;
+    dropped += one.entries.all_dropped();
     waiting += one.waiting();
     const auto trouble = one.trouble();
     if (trouble.empty()) continue;

@@ -12,28 +12,28 @@
 namespace rivulet::runtime::cli {
 
 /// Row counts of one partition by the group's ledger, and its log ends by the broker.
-struct PartitionBooks {
+struct PartitionLedger {
   std::string topic;
   PartitionId id;
-  PartitionProgress books;
+  PartitionProgress entries;
   std::optional<stream::LogEnds> ends;  ///< nullopt: the broker was not queried
 
-  [[nodiscard]] std::int64_t waiting() const { return ends ? ends->high - books.next.offset : 0; }
+  [[nodiscard]] std::int64_t waiting() const { return ends ? ends->high - entries.next.offset : 0; }
   /// Describes what does not balance; empty if every row is accounted for.
   [[nodiscard]] std::string trouble() const;
 };
 
 /// Ledgers of all partitions of the state, or only of `topic` unless empty.
-std::vector<PartitionBooks> books_of(const StateFacts& state, const std::vector<std::string>& topics,
-                                     const std::string& topic);
+std::vector<PartitionLedger> ledger_of(const StateFacts& state, const std::vector<std::string>& topics,
+                                       const std::string& topic);
 /// Adds the log ends from the broker. Errors: unavailable.
-Status ask_broker(const stream::Properties& properties, std::vector<PartitionBooks>& books);
+Status query_broker(const stream::Properties& properties, std::vector<PartitionLedger>& books);
 
 /// One sentence on the ledger of the whole job.
-struct BooksVerdict {
+struct LedgerVerdict {
   bool balanced = true;
   std::string text;
 };
-BooksVerdict verdict_on(const std::vector<PartitionBooks>& books);
+LedgerVerdict verdict_on(const std::vector<PartitionLedger>& books);
 
 }  // namespace rivulet::runtime::cli

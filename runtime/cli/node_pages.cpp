@@ -24,7 +24,7 @@ std::string reached_at(const std::string& host) {
 
 /// Returns a page. Another program may answer on that port.
 Result<std::string> page(const NodePages& pages, const std::string& path, const StopRequest* stop) {
-  auto answer = pages.ask(path, stop);
+  auto answer = pages.fetch(path, stop);
   if (!answer) return answer.error();
   if (answer.value().status == 200) return std::move(answer.value().body);
   return pages.refusal(path, answer.value());
@@ -33,7 +33,7 @@ Result<std::string> page(const NodePages& pages, const std::string& path, const 
 }  // namespace
 
 void NodePages::add_to(CLI::App& app) {
-  app.add_option("ADDRESS", said_,
+  app.add_option("ADDRESS", answers_,
                  "address of the device's pages (default: http.listen from RIVULET_CONFIG or RIVULET_HTTP, "
                  "or 127.0.0.1:9464)")
       ->type_name("HOST:PORT")
@@ -45,14 +45,14 @@ void NodePages::add_to(CLI::App& app) {
 
 Status NodePages::resolve(const Terminal& terminal) {
   std::vector<Secret> secrets;
-  if (said_.empty()) {  // from the device's configuration; other errors in it do not matter
+  if (answers_.empty()) {  // from the device's configuration; other errors in it do not matter
     const ConfigFlags flags;
     auto loaded = load_config(flags.input(terminal));
     secrets = std::move(loaded.secrets);
-    said_ = loaded.config.http.listen;
+    answers_ = loaded.config.http.listen;
     if (token_file_.empty()) token_file_ = loaded.config.http.token_file;
   }
-  const auto address = parse_address(said_);
+  const auto address = parse_address(answers_);
   if (!address) return address.error();
   host_ = reached_at(address.value().first);
   port_ = address.value().second;
@@ -63,8 +63,8 @@ Status NodePages::resolve(const Terminal& terminal) {
   return ok();
 }
 
-Result<HttpAnswer> NodePages::ask(const std::string& path, const StopRequest* stop) const {
-  return http_ask(host_, port_, path, access_.header(), stop);
+Result<HttpAnswer> NodePages::fetch(const std::string& path, const StopRequest* stop) const {
+  return http_request(host_, port_, path, access_.header(), stop);
 }
 
 Error NodePages::refusal(const std::string& path, const HttpAnswer& answer) const {
@@ -74,7 +74,7 @@ Error NodePages::refusal(const std::string& path, const HttpAnswer& answer) cons
           fmt::format("http://{}{} answers {}: {}", address(), path, answer.status, printable(said))};
 }
 
-Result<NodeAnswer> ask_all(const NodePages& pages, const StopRequest* stop) {
+Result<NodeAnswer> fetch_all(const NodePages& pages, const StopRequest* stop) {
   auto status = page(pages, "/api/v1/status", stop);
   if (!status) return status.error();
   auto group = page(pages, "/api/v1/group", stop);

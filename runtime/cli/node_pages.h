@@ -19,13 +19,13 @@ class NodePages {
   Status resolve(const Terminal& terminal);
   /// "127.0.0.1:9464".
   [[nodiscard]] std::string address() const { return host_ + ":" + std::to_string(port_); }
-  /// `stop`: see http_ask(). Errors: unavailable (no answer; names the address).
-  [[nodiscard]] Result<HttpAnswer> ask(const std::string& path, const StopRequest* stop = nullptr) const;
+  /// `stop`: see http_request(). Errors: unavailable (no answer; names the address).
+  [[nodiscard]] Result<HttpAnswer> fetch(const std::string& path, const StopRequest* stop = nullptr) const;
   /// Returns the error for an `answer` other than the page: unavailable, safe to print.
   [[nodiscard]] Error refusal(const std::string& path, const HttpAnswer& answer) const;
 
  private:
-  std::string said_;
+  std::string answers_;
   std::string token_file_;
   std::string host_;
   int port_ = 0;
@@ -38,8 +38,8 @@ struct NodeAnswer {
   std::string group;
   NodeReport report;  ///< their parsed content
 };
-/// `stop`: see http_ask(). Errors: unavailable (also for an answer that is not a page; quotes it, safe to
+/// `stop`: see http_request(). Errors: unavailable (also for an answer that is not a page; quotes it, safe to
 /// print).
-Result<NodeAnswer> ask_all(const NodePages& pages, const StopRequest* stop = nullptr);
+Result<NodeAnswer> fetch_all(const NodePages& pages, const StopRequest* stop = nullptr);
 
 }  // namespace rivulet::runtime::cli

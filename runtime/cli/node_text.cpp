@@ -121,7 +121,7 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
                   seconds(r.compute_s), seconds(r.wait_s), seconds(r.sync_s)));
   lines.push_back(fmt::format("  peers     {} sent{}, {} received", transferred(r.bytes_sent),
                               of_rows_bytes(r), transferred(r.bytes_received)));
-  if (const auto words = agreement_of(r); !words.empty()) lines.push_back("  sync      " + words);
+  if (const auto words = sync_of(r); !words.empty()) lines.push_back("  sync      " + words);
   add_troubles(r, lines);
 }
 
@@ -172,7 +172,7 @@ std::vector<std::string> render_report(const NodeReport& report, int width) {
   std::vector<std::string> lines;
   add_own(report, lines);
   add_members(report, lines);
-  for (const auto& sentence : report.said) lines.push_back("  " + sentence);
+  for (const auto& sentence : report.detail) lines.push_back("  " + sentence);
   // Escapes whole lines: an id, phrase, reason or sentence may contain cursor control.
   for (auto& line : lines) line = clipped(printable(line), width);
   return lines;
@@ -184,7 +184,7 @@ std::vector<std::string> render_top(const NodeReport& report, const LossCourse& 
       fmt::format("{} (job {}, model {}): {}", report.id, report.job, report.model, state_of(report))};
   add_members(report, lines);
   std::vector<std::string> below;
-  if (!report.said.empty()) below.push_back("  " + report.said.front());
+  if (!report.detail.empty()) below.push_back("  " + report.detail.front());
   add_troubles(report, below);
   for (auto* part : {&lines, &below})
     for (auto& line : *part) line = clipped(printable(line), style.width);

@@ -81,10 +81,10 @@ void print_last_rows(const OwnScores& own, std::ostream& out) {
 
 }  // namespace
 
-std::string cost_of_agreeing(const Summary& summary) {
+std::string sync_cost(const Summary& summary) {
   const auto ratio = summary.edge_ratio();
   if (!ratio) return {};
-  return fmt::format("{} sent, {} of the rows' bytes ({})", human(summary.agreement_bytes_sent()),
+  return fmt::format("{} sent, {} of the rows' bytes ({})", human(summary.sync_bytes_sent()),
                      human_share(*ratio), human(summary.record_bytes_trained()));
 }
 
@@ -106,7 +106,7 @@ void print_summary(const Summary& summary, std::ostream& out) {
   print_restarts(summary, out);
   out << fmt::format("  group: {} rounds, {:.0f} rows/s; {}\n", grouped(summary.rounds), summary.rows_per_s,
                      equality(summary));
-  if (const std::string cost = cost_of_agreeing(summary); !cost.empty()) out << "  bytes: " << cost << '\n';
+  if (const std::string cost = sync_cost(summary); !cost.empty()) out << "  bytes: " << cost << '\n';
   if (summary.accuracy) {
     const auto times = times_to_accuracy(summary);
     out << fmt::format("  accuracy: {:.2f} %{}\n", *summary.accuracy * 100,

@@ -10,7 +10,7 @@
 #include "runtime/config/check_training.h"
 #include "runtime/config/coerce.h"
 #include "sync/message/facts.h"
-#include "sync/policy/agreement_cost.h"
+#include "sync/policy/sync_cost.h"
 
 namespace rivulet::runtime {
 
@@ -52,7 +52,7 @@ class Checks {
         std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return written_.contains(key); });
     Setting at = it != keys.end() ? written_.at(*it) : Setting{keys.front(), {}, {}, input_.file, ""};
     if (at.value.place.line > 0) at.place = at.value.place;
-    complain(problems_, at, std::move(message));
+    report_error(problems_, at, std::move(message));
     problems_.back().warning = warning;
   }
 
@@ -209,11 +209,11 @@ class Checks {
       wrong({table + ".shape"},
             fmt::format("'{}.shape' has {:.0f} values, at most 10000000", table, columns));
     if (!contains(catalog_.decoders, d.format)) return;
-    const bool listed = c_.settings.holds<Settings::Texts>(table + ".features");
-    const bool named = c_.settings.holds<std::string>(table + ".target");
+    const bool listed = c_.settings.has<Settings::Texts>(table + ".features");
+    const bool named = c_.settings.has<std::string>(table + ".target");
     if (!listed && d.shape.empty())
       wrong({table + ".shape"}, fmt::format("'{}.shape' must not be empty", table));
-    if (c_.settings.holds<std::string>(table + ".label") && c_.settings.text(table + ".label") == "none")
+    if (c_.settings.has<std::string>(table + ".label") && c_.settings.text(table + ".label") == "none")
       wrong({table + ".label"}, fmt::format("'{}.label' is none, but training needs a target", table));
     if (listed && d.features.empty())
       wrong({table + ".features", "decode.format"},

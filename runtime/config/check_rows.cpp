@@ -24,7 +24,7 @@ void check_fill(const Config& config, const SettingsByKey& written, const Compla
 
 void check_decimal(const Config& config, const Complain& wrong) {
   const std::string delimiter = key_of(config, "delimiter");
-  if (!config.settings.holds<std::string>(delimiter)) return;
+  if (!config.settings.has<std::string>(delimiter)) return;
   const std::string sign(1, config.decode.decimal);
   if (config.settings.text(delimiter) != sign) return;
   const std::string decimal = key_of(config, "decimal");
@@ -37,7 +37,7 @@ void check_decimal(const Config& config, const Complain& wrong) {
 /// For formats with columns: a column name or a number.
 std::string unknown_column(const Config& config, const std::string& column) {
   const std::string key = key_of(config, "columns");
-  if (!config.settings.holds<Settings::Texts>(key)) return {};
+  if (!config.settings.has<Settings::Texts>(key)) return {};
   const auto& names = config.settings.texts(key);
   const bool number = column.find_first_not_of("0123456789") == std::string::npos;
   if (std::ranges::find(names, column) != names.end()) return {};

@@ -48,14 +48,14 @@ bool is_linear(std::string_view model) {
 }
 bool steps_with_gradient(std::string_view optimizer) {
   return std::ranges::any_of(devices::builtin_optimizers(), [&](const auto* entry) {
-    return entry->name == optimizer && entry->movement_per_gradient != nullptr;
+    return entry->name == optimizer && entry->delta_per_gradient != nullptr;
   });
 }
 
 /// Returns the first optimizer with per-parameter rates.
 std::string_view own_rates() {
   for (const auto* entry : devices::builtin_optimizers())
-    if (entry->movement_per_gradient == nullptr && !entry->arrays.empty()) return entry->name;
+    if (entry->delta_per_gradient == nullptr && !entry->arrays.empty()) return entry->name;
   return "";
 }
 

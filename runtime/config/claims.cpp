@@ -93,7 +93,7 @@ class Resolver {
   void problem(const Setting& setting, const Value& item, std::string message) {
     Setting at = setting;
     if (item.place.line > 0) at.place = item.place;
-    complain(problems_, at, std::move(message));
+    report_error(problems_, at, std::move(message));
   }
 
   void claim(const Setting& setting, const Value& item, const std::string& topic, const std::string& ranges) {

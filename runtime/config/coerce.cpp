@@ -74,7 +74,7 @@ bool interpolate_text(Value& value, const Setting& setting, const Variables& var
   if (!done) {
     Setting at_value = setting;
     if (value.place.line > 0) at_value.place = value.place;
-    complain(problems, at_value, done.error().message);
+    report_error(problems, at_value, done.error().message);
     return false;
   }
   if (done.value().changed) value.written = *text;
@@ -282,13 +282,13 @@ std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& proble
   const std::string name = "'" + row.spec.key + "' ";
   const auto value = fitting(row.spec, given);
   if (!value) {
-    complain(problems, setting, name + wrong_type(row, given));
+    report_error(problems, setting, name + wrong_type(row, given));
     return std::nullopt;
   }
   for (const auto& wrong : {not_in_this_version(row.spec, *value), not_a_choice(row.spec, *value),
                             out_of_bounds(row, *value), misshapen(row, *value)}) {
     if (wrong.empty()) continue;
-    complain(problems, setting, name + wrong);
+    report_error(problems, setting, name + wrong);
     return std::nullopt;
   }
   return value;
@@ -300,8 +300,8 @@ std::optional<Value> coerce_property(Setting setting, Problems& problems) {
       !std::holds_alternative<Value::List>(value.data) && !std::holds_alternative<Value::Other>(value.data);
   if (!scalar) {
     if (value.place.line > 0) setting.place = value.place;
-    complain(problems, setting,
-             "'" + setting.key + "' must be a string, a number or true or false, not " + describe(value));
+    report_error(problems, setting,
+                 "'" + setting.key + "' must be a string, a number or true or false, not " + describe(value));
     return std::nullopt;
   }
   if (value.text() == nullptr) value.data = render(value);

@@ -97,13 +97,13 @@ struct Config {
     std::string lr_schedule = "constant";
     double lr = 0.05;
     double weight_decay = 0.0;
-    double clip_grad_norm = 0.0;            ///< 0: off
-    bool clip_usual = true;                 ///< "auto": used instead of clip_grad_norm
-    std::vector<double> class_weights;      ///< one per class; empty: as `balanced`
-    bool balanced = false;                  ///< class_weights = "auto"
-    std::uint64_t average = 4000;           ///< rows of the group; 0: none
-    std::string on_nonfinite = "skip";      ///< skip | stop
-    std::string on_divergence = "go_back";  ///< go_back | ignore
+    double clip_grad_norm = 0.0;              ///< 0: off
+    bool clip_usual = true;                   ///< "auto": used instead of clip_grad_norm
+    std::vector<double> class_weights;        ///< one per class; empty: as `balanced`
+    bool balanced = false;                    ///< class_weights = "auto"
+    std::uint64_t average = 4000;             ///< rows of the group; 0: none
+    std::string on_nonfinite = "skip";        ///< skip | stop
+    std::string on_divergence = "roll_back";  ///< roll_back | ignore
   } train;
   struct Sync {
     std::string policy = "auto";

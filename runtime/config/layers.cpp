@@ -45,9 +45,9 @@ std::string suggestion(const std::string& key) {
   return close.empty() ? did_you_mean(key, known_names()) : close;
 }
 
-void complain_unknown(Problems& problems, const Setting& setting, const std::string& name, bool table) {
-  complain(problems, setting,
-           std::string(table ? "unknown table '" : "unknown key '") + name + "'" + suggestion(name));
+void report_unknown(Problems& problems, const Setting& setting, const std::string& name, bool table) {
+  report_error(problems, setting,
+               std::string(table ? "unknown table '" : "unknown key '") + name + "'" + suggestion(name));
 }
 
 std::string dotted(const std::vector<std::string>& path, std::size_t count) {
@@ -71,8 +71,8 @@ class Document {
       settings_[setting.key] = std::move(setting);
     } else if (const auto* other = std::get_if<Value::Other>(&leaf.value.data);
                other == nullptr || other->what != "a table") {
-      complain(problems_, setting,
-               "'" + setting.key + "' must be a table of keys, not " + describe(leaf.value));
+      report_error(problems_, setting,
+                   "'" + setting.key + "' must be a table of keys, not " + describe(leaf.value));
     }
   }
 
@@ -87,11 +87,11 @@ class Document {
       if (!reported_.insert(name).second) return false;
       setting.place = leaf.places[i - 1];
       if (key) {
-        complain(problems_, setting,
-                 "'" + name + "' must be " + with_article(find_row(name)->spec.type) + ", not a table");
+        report_error(problems_, setting,
+                     "'" + name + "' must be " + with_article(find_row(name)->spec.type) + ", not a table");
       } else {
-        complain_unknown(problems_, setting, name,
-                         i < n || std::holds_alternative<Value::Other>(leaf.value.data));
+        report_unknown(problems_, setting, name,
+                       i < n || std::holds_alternative<Value::Other>(leaf.value.data));
       }
       return false;
     }
@@ -122,13 +122,13 @@ void add_text(const std::string& key, const std::string& text, const Setting& fr
     return;
   }
   if (!is_table(key)) {
-    complain_unknown(problems, setting, key, false);
+    report_unknown(problems, setting, key, false);
     return;
   }
   const auto table = read_toml(key + " = " + text, from.source);
   const bool is_inline = table.problems.empty() && text.find('{') != std::string::npos;
   if (!is_inline)
-    complain(problems, setting, "'" + key + "' is a table: give { key = value, ... } or one of its keys");
+    report_error(problems, setting, "'" + key + "' is a table: give { key = value, ... } or one of its keys");
   Document document(from.source, settings, problems);
   for (TomlLeaf leaf : is_inline ? table.leaves : std::vector<TomlLeaf>()) {
     leaf.value.place = {};
@@ -241,7 +241,7 @@ void add_sets(const std::vector<std::string>& sets, SettingsByKey& settings, Pro
     const std::string key = text.substr(0, equals);
     const Setting from{"", {}, {}, "--set " + key, "--set"};
     if (equals == std::string::npos || key.empty()) {
-      complain(problems, from, "expected key=value");
+      report_error(problems, from, "expected key=value");
       continue;
     }
     add_text(key, text.substr(equals + 1), from, settings, problems);

@@ -194,20 +194,20 @@ class Loader {
   T of_format(const std::string& name) {
     const Settings& settings = out_.config.settings;
     const std::string key = "decode." + out_.config.decode.format + "." + name;
-    return settings.holds<T>(key) ? settings.get<T>(key) : T{};
+    return settings.has<T>(key) ? settings.get<T>(key) : T{};
   }
   std::vector<double> factors(const std::string& name, double otherwise) {
     if (auto list = of_format<Settings::Numbers>(name); !list.empty()) return list;
     const Settings& settings = out_.config.settings;
     const std::string key = "decode." + out_.config.decode.format + "." + name;
-    return {settings.holds<double>(key) ? settings.get<double>(key) : otherwise};
+    return {settings.has<double>(key) ? settings.get<double>(key) : otherwise};
   }
 
   void by_format() {
     auto& d = out_.config.decode;
     const std::string scale = "decode." + d.format + ".scale";
     const Settings& settings = out_.config.settings;
-    d.normalize = settings.holds<Settings::Numbers>(scale) && settings.get<Settings::Numbers>(scale).empty();
+    d.normalize = settings.has<Settings::Numbers>(scale) && settings.get<Settings::Numbers>(scale).empty();
     d.scale = factors("scale", 1);
     d.shift = factors("shift", 0);
     d.shape = of_format<Settings::Integers>("shape");

@@ -115,10 +115,10 @@ std::vector<KeyRow> train_rows() {
             {.choices = {"skip", "stop"}}),
        {},
        [](Config& c, const Value& v) { c.train.on_nonfinite = str(v); }},
-      {spec(
-           "train.on_divergence", kind::text, "\"go_back\"",
-           "go_back (to the newest checkpoint of a good model, with a quarter of the learning rate) | ignore",
-           {.choices = {"go_back", "ignore"}}),
+      {spec("train.on_divergence", kind::text, "\"roll_back\"",
+            "roll_back (to the newest checkpoint of a good model, with a quarter of the learning rate) | "
+            "ignore",
+            {.choices = {"roll_back", "ignore"}}),
        {},
        [](Config& c, const Value& v) { c.train.on_divergence = str(v); }},
   };

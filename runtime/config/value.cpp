@@ -74,7 +74,7 @@ std::string describe(const Value& value) {
   return std::visit(Describe(), value.data);
 }
 
-void complain(Problems& problems, const Setting& setting, std::string message, std::string hint) {
+void report_error(Problems& problems, const Setting& setting, std::string message, std::string hint) {
   Problem problem;
   problem.file = setting.source;
   problem.line = setting.place.line;

@@ -46,7 +46,7 @@ struct Setting {
 
 /// The problems of one load.
 using Problems = std::vector<Problem>;
-void complain(Problems& problems, const Setting& setting, std::string message, std::string hint = {});
+void report_error(Problems& problems, const Setting& setting, std::string message, std::string hint = {});
 
 /// Renders "12ms" in the largest unit without fraction.
 std::string render_duration(Duration d);

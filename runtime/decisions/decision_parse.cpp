@@ -20,8 +20,8 @@ constexpr std::size_t seal_bytes = 26;  // ,"sum":"0123456789abcdef"}
 const json nothing;
 
 constexpr auto all_modes = {sync::policy::Mode::gradients, sync::policy::Mode::delta,
-                            sync::policy::Mode::hold, sync::policy::Mode::idle, sync::policy::Mode::skip};
-constexpr auto all_retreats = {sync::policy::Retreat::none, sync::policy::Retreat::go_back,
+                            sync::policy::Mode::defer, sync::policy::Mode::idle, sync::policy::Mode::skip};
+constexpr auto all_retreats = {sync::policy::Retreat::none, sync::policy::Retreat::roll_back,
                                sync::policy::Retreat::give_up};
 
 /// Reads values of exact types from members of JSON objects. Keeps the first error; later values are invalid.
@@ -29,7 +29,7 @@ class JsonReader {
  public:
   [[nodiscard]] bool fine() const { return trouble_.empty(); }
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
-  void complain(std::string what);
+  void report_error(std::string what);
   const json& member(const json& object, const char* name);
   void get(const json& object, const char* name, auto& into) { value(member(object, name), name, into); }
 
@@ -87,35 +87,35 @@ class JsonReader {
   std::string trouble_;
 };
 
-void JsonReader::complain(std::string what) {
+void JsonReader::report_error(std::string what) {
   if (trouble_.empty()) trouble_ = std::move(what);
 }
 
 const json& JsonReader::member(const json& object, const char* name) {
-  if (!object.is_object()) return complain(std::string("not inside an object: ") + name), nothing;
+  if (!object.is_object()) return report_error(std::string("not inside an object: ") + name), nothing;
   const auto found = object.find(name);
-  if (found == object.end()) return complain(std::string("no ") + name), nothing;
+  if (found == object.end()) return report_error(std::string("no ") + name), nothing;
   return *found;
 }
 
 std::size_t JsonReader::items(const json& j, const char* name) {
-  if (!j.is_array()) return complain(std::string(name) + " is not a list"), 0;
+  if (!j.is_array()) return report_error(std::string(name) + " is not a list"), 0;
   return j.size();
 }
 
 const json& JsonReader::item(const json& j, const char* name, std::size_t index) {
-  if (!j.is_array() || index >= j.size()) return complain(std::string(name) + " is too short"), nothing;
+  if (!j.is_array() || index >= j.size()) return report_error(std::string(name) + " is too short"), nothing;
   return j[index];
 }
 
 bool JsonReader::boolean(const json& j, const char* name) {
-  if (!j.is_boolean()) return complain(std::string(name) + " is neither true nor false"), false;
+  if (!j.is_boolean()) return report_error(std::string(name) + " is neither true nor false"), false;
   return j.get<bool>();
 }
 
 std::uint64_t JsonReader::count(const json& j, const char* name, std::uint64_t most) {
   if (!j.is_number_unsigned() || j.get<std::uint64_t>() > most)
-    return complain(std::string(name) + " is not a count in range"), 0;
+    return report_error(std::string(name) + " is not a count in range"), 0;
   return j.get<std::uint64_t>();
 }
 
@@ -123,7 +123,7 @@ std::int64_t JsonReader::whole(const json& j, const char* name, std::int64_t lea
   constexpr std::uint64_t largest{std::numeric_limits<std::int64_t>::max()};
   const bool fits = j.is_number_integer() && (!j.is_number_unsigned() || j.get<std::uint64_t>() <= largest) &&
                     j.get<std::int64_t>() <= most && j.get<std::int64_t>() >= least;
-  if (!fits) return complain(std::string(name) + " is not an integer in range"), 0;
+  if (!fits) return report_error(std::string(name) + " is not an integer in range"), 0;
   return j.get<std::int64_t>();
 }
 
@@ -137,7 +137,7 @@ void JsonReader::value(const json& j, const char* name, double& into) {
   else if (j == "-inf")
     into = -std::numeric_limits<double>::infinity();
   else
-    complain(std::string(name) + " is not a number");
+    report_error(std::string(name) + " is not a number");
 }
 
 /// The comparison of the whole line later rejects values with more than 32 bits.
@@ -149,7 +149,7 @@ void JsonReader::value(const json& j, const char* name, float& into) {
 }
 
 void JsonReader::value(const json& j, const char* name, std::string& into) {
-  if (!j.is_string()) return complain(std::string(name) + " is not text");
+  if (!j.is_string()) return report_error(std::string(name) + " is not text");
   into = j.get<std::string>();
 }
 
@@ -165,7 +165,7 @@ void JsonReader::value(const json& j, const char* name, Digest& into) {
   std::string text;
   value(j, name, text);
   if (text.size() != 32 || std::sscanf(text.c_str(), "%16llx%16llx", &high, &low) != 2)
-    return complain(std::string(name) + " is not a digest");
+    return report_error(std::string(name) + " is not a digest");
   into = {low, high};
 }
 
@@ -179,14 +179,15 @@ void JsonReader::word(const json& j, const char* name, std::initializer_list<T> 
       into = one;
       return;
     }
-  complain(std::string(name) + " \"" + text.substr(0, 40) + "\" is unknown");
+  report_error(std::string(name) + " \"" + text.substr(0, 40) + "\" is unknown");
 }
 
 void read_facts(JsonReader& in, const json& j, sync::Facts& f, sync::FactsSection& section) {
   measured_fields(f, in.into(j));
   if (in.fine() && j.contains("section")) in.get(j, "section", section);
   for (const double number : {f.stream_rate, f.compute_seconds, f.wait_seconds, f.sync_seconds})
-    if (!std::isfinite(number) || number < 0) in.complain("a rate or a time that is negative or not finite");
+    if (!std::isfinite(number) || number < 0)
+      in.report_error("a rate or a time that is negative or not finite");
 }
 
 void read_policy(JsonReader& in, const json& j, sync::policy::PolicyConfig& c) {
@@ -194,7 +195,7 @@ void read_policy(JsonReader& in, const json& j, sync::policy::PolicyConfig& c) {
   // Limits them since controllers double and subtract them.
   constexpr Duration longest = std::chrono::hours(24 * 366);
   for (const Duration d : {c.tick, c.max_wait, c.idle_wait_max})
-    if (d <= Duration(0) || d > longest) in.complain("a time of the policy outside the allowed range");
+    if (d <= Duration(0) || d > longest) in.report_error("a time of the policy outside the allowed range");
 }
 
 Result<DecisionRecord> read_view(const json& j) {
@@ -212,9 +213,10 @@ Result<DecisionRecord> read_view(const json& j) {
   in.get(j, "group", v.group);
   read_policy(in, in.member(j, "policy"), v.policy);
   in.get(j, "state", v.state);
-  if (v.rank >= v.members.size()) in.complain("a view without the device that wrote it");
+  if (v.rank >= v.members.size()) in.report_error("a view without the device that wrote it");
   const auto& last = v.state.last;
-  if (last.next.rows.size() != v.members.size()) in.complain("the rows of its schedule are not of this view");
+  if (last.next.rows.size() != v.members.size())
+    in.report_error("the rows of its schedule are not of this view");
   if (!in.fine()) return Error{ErrorCode::bad_record, in.trouble()};
   return DecisionRecord(std::move(v));
 }
@@ -225,13 +227,13 @@ Result<DecisionRecord> read_round(const json& j) {
   in.get(j, "view", r.view);
   in.get(j, "round", r.round);
   const json& facts = in.member(j, "facts");
-  if (!facts.is_array() || facts.empty()) in.complain("the facts are empty");
+  if (!facts.is_array() || facts.empty()) in.report_error("the facts are empty");
   for (std::size_t rank = 0; rank < facts.size() && in.fine(); ++rank) {
     sync::Facts& f = r.table.facts.emplace_back();
     read_facts(in, facts[rank], f, r.table.sections.emplace_back());
     f.round = r.round;
     f.rank = static_cast<std::uint32_t>(rank);
-    if (f.step != r.table.facts.front().step) in.complain("devices are at different steps");
+    if (f.step != r.table.facts.front().step) in.report_error("devices are at different steps");
   }
   const json& plan = in.member(j, "plan");
   fields(r.plan, in.into(plan));

@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "sync/policy/agreement_cost.h"
+#include "sync/policy/sync_cost.h"
 #include "sync/published/gain.h"
 
 namespace rivulet::runtime {
@@ -35,7 +35,7 @@ std::string gains_of(const sync::policy::Inputs& inputs, GainKind kind) {
   return text;
 }
 
-std::optional<std::string> what_the_gate_saw(const ViewRecord& view, const RoundRecord& round) {
+std::optional<std::string> gate_explanation(const ViewRecord& view, const RoundRecord& round) {
   const auto controllers = sync::policy::controllers_of(view.policy, sync::policy::builtin_controllers());
   if (!controllers) return std::nullopt;
   const auto place = sync::policy::place_of_gains(controllers.value());
@@ -53,12 +53,12 @@ std::optional<std::string> what_the_gate_saw(const ViewRecord& view, const Round
 
 }  // namespace
 
-std::vector<std::string> how_it_was_exchanged(const ViewRecord& view, const RoundRecord* before,
+std::vector<std::string> exchange_explanation(const ViewRecord& view, const RoundRecord* before,
                                               const RoundRecord& round) {
   if (round.plan.now.mode != Mode::gradients && round.plan.now.mode != Mode::delta) return {};
   std::vector<std::string> said;
   if (const auto& way = round.plan.now.way) {
-    if (auto gate = what_the_gate_saw(view, round)) said.push_back(std::move(*gate));
+    if (auto gate = gate_explanation(view, round)) said.push_back(std::move(*gate));
     said.push_back(how(*way));
   } else if (before != nullptr) {
     said.push_back(how(before->plan.next.way));

@@ -48,14 +48,14 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
     part.id = view.members[rank];
     part.rows = f.rows;
     // With local steps there is no request: every device brings the rows it has.
-    if (before != nullptr && !before->plan.next.local) part.asked = before->plan.next.rows.at(rank);
+    if (before != nullptr && !before->plan.next.local) part.requested = before->plan.next.rows.at(rank);
     part.weight = rank < round.plan.now.weights.size() ? round.plan.now.weights[rank] : 0;
     part.rows_per_s = f.stream_rate;
     part.waiting_rows = f.queue_rows;
     part.wait_s = f.wait_seconds;
     part.compute_s = ready(rank) - f.wait_seconds;
     part.spare_s = last - ready(rank);
-    if (after != nullptr) part.agree_s = after->table.facts[rank].sync_seconds;
+    if (after != nullptr) part.sync_s = after->table.facts[rank].sync_seconds;
     part.next_rows = rank < round.plan.next.rows.size() ? round.plan.next.rows[rank] : 0;
   }
   return parts;
@@ -66,14 +66,14 @@ std::string words_of(Mode mode) {
   switch (mode) {
     case Mode::gradients: return "gradients averaged";
     case Mode::delta: return "deltas averaged";
-    case Mode::hold: return "deferred";
+    case Mode::defer: return "deferred";
     case Mode::idle: return "idle";
     case Mode::skip: return "dry run";
   }
   return "";
 }
 
-std::string what_happened(const ViewRecord& view, const RoundRecord& round, std::uint64_t rows) {
+std::string outcome(const ViewRecord& view, const RoundRecord& round, std::uint64_t rows) {
   switch (round.plan.now.mode) {
     case Mode::gradients:
       return fmt::format(
@@ -82,7 +82,7 @@ std::string what_happened(const ViewRecord& view, const RoundRecord& round, std:
     case Mode::delta:
       return fmt::format("Devices had made local steps on {}: their deltas were averaged, weighted by rows.",
                          rows_text(rows));
-    case Mode::hold:
+    case Mode::defer:
       return fmt::format(
           "No device made a step: {} did not have its rows yet. The other devices keep theirs.",
           listed(flagged(view, round, sync::flag_incomplete)));
@@ -93,7 +93,7 @@ std::string what_happened(const ViewRecord& view, const RoundRecord& round, std:
 }
 
 /// The device that was ready last sets the pace of the round.
-std::string who_was_waited_for(const RoundExplanation& story) {
+std::string waited_for(const RoundExplanation& story) {
   const auto least = std::ranges::min_element(
       story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
   const auto most = std::ranges::max_element(
@@ -108,18 +108,18 @@ std::string who_was_waited_for(const RoundExplanation& story) {
 }
 
 /// The device that was ready last did not wait: from then on, all time was spent on the exchange.
-std::string what_it_cost(const RoundExplanation& story) {
+std::string cost(const RoundExplanation& story) {
   double wait = 0;
   double compute = 0;
-  std::optional<double> agree;
+  std::optional<double> sync;
   for (const auto& d : story.devices) {
     wait = std::max(wait, d.wait_s);
     compute = std::max(compute, d.compute_s);
-    if (d.agree_s) agree = std::min(*d.agree_s, agree.value_or(*d.agree_s));
+    if (d.sync_s) sync = std::min(*d.sync_s, sync.value_or(*d.sync_s));
   }
   return fmt::format("Maximum wait for rows: {}; maximum compute time: {}; exchange: {}.", milliseconds(wait),
                      milliseconds(compute),
-                     agree ? milliseconds(*agree) : "unknown (the next round is not in the log)");
+                     sync ? milliseconds(*sync) : "unknown (the next round is not in the log)");
 }
 
 std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::size_t rank) {
@@ -130,18 +130,18 @@ std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::
   return text + ": " + batch->why_rows(view.policy, before.table.facts[rank], asked) + ".";
 }
 
-std::string who_brought_less(const RoundExplanation& story, const ViewRecord& view,
-                             const RoundRecord& round) {
+std::string short_devices(const RoundExplanation& story, const ViewRecord& view, const RoundRecord& round) {
   std::vector<std::string> less;
   for (const auto& d : story.devices)
-    if (d.asked && d.rows < *d.asked) less.push_back(fmt::format("{} ({} of {})", d.id, d.rows, *d.asked));
-  if (less.empty() || round.plan.now.mode == Mode::hold) return "";
+    if (d.requested && d.rows < *d.requested)
+      less.push_back(fmt::format("{} ({} of {})", d.id, d.rows, *d.requested));
+  if (less.empty() || round.plan.now.mode == Mode::defer) return "";
   return fmt::format("Fewer rows than assigned came from {}: no device waits longer than {}.", listed(less),
                      milliseconds(to_seconds(view.policy.max_wait)));
 }
 
 /// For schedules with local steps.
-std::string how_they_agree_next(const RoundRecord& round) {
+std::string next_sync(const RoundRecord& round) {
   const auto& next = round.plan.next;
   if (!next.local || round.plan.now.stop) return "";
   const auto* small = sync::policy::compressor_named(next.way.compressor);
@@ -153,7 +153,7 @@ std::string how_they_agree_next(const RoundRecord& round) {
       next.way.payload_bytes);
 }
 
-std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
+std::string next_round(const ViewRecord& view, const RoundRecord& round) {
   const auto& plan = round.plan;
   if (plan.now.stop) return "The group stops after this round.";
   std::vector<std::string> who;
@@ -166,7 +166,7 @@ std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
   return fmt::format("Next: rows of {}; the round starts within {}.", listed(who), when);
 }
 
-std::vector<std::string> what_else(const ViewRecord& view, const RoundRecord& round) {
+std::vector<std::string> remarks(const ViewRecord& view, const RoundRecord& round) {
   std::vector<std::string> out;
   if (const auto bad = flagged(view, round, sync::flag_nonfinite); !bad.empty())
     out.push_back(
@@ -180,8 +180,8 @@ std::vector<std::string> what_else(const ViewRecord& view, const RoundRecord& ro
 
 }  // namespace
 
-RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
-                          const RoundRecord* after) {
+RoundExplanation explain_round(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
+                               const RoundRecord* after) {
   RoundExplanation story;
   story.view = round.view;
   story.round = round.round;
@@ -201,20 +201,20 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
     if (!sentence.empty()) story.sentences.push_back(std::move(sentence));
   };
   // The most important first: what happened, which device was last, what is next.
-  say(what_happened(view, round, story.rows));
-  if (round.plan.now.mode != Mode::idle) say(who_was_waited_for(story));
-  const std::string agreement = how_they_agree_next(round);
-  say(agreement.empty() ? what_comes_next(view, round) : agreement);
+  say(outcome(view, round, story.rows));
+  if (round.plan.now.mode != Mode::idle) say(waited_for(story));
+  const std::string next = next_sync(round);
+  say(next.empty() ? next_round(view, round) : next);
   if (before == nullptr)
     say("It is the first round of its view: no rows were assigned, each device used the rows it had.");
   else
     for (std::size_t rank = 0; rank < view.members.size(); ++rank) say(why_so_many(view, *before, rank));
-  for (auto& sentence : how_it_was_exchanged(view, before, round)) say(std::move(sentence));
-  say(who_brought_less(story, view, round));
-  say(what_it_cost(story));
-  for (auto& sentence : what_else(view, round)) say(std::move(sentence));
-  if (!agreement.empty()) {
-    say(what_comes_next(view, round));
+  for (auto& sentence : exchange_explanation(view, before, round)) say(std::move(sentence));
+  say(short_devices(story, view, round));
+  say(cost(story));
+  for (auto& sentence : remarks(view, round)) say(std::move(sentence));
+  if (!next.empty()) {
+    say(next_round(view, round));
     say(fmt::format("Why: {}.", round.plan.why));
   }
   return story;

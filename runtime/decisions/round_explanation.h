@@ -12,15 +12,16 @@ namespace rivulet::runtime {
 struct DevicePart {
   std::string id;
   std::uint64_t rows = 0;
-  std::optional<std::uint32_t> asked;  ///< rows requested by the round before; none if that is not in the log
-  double weight = 0;                   ///< its share of the step
+  std::optional<std::uint32_t>
+      requested;      ///< rows requested by the round before; none if that is not in the log
+  double weight = 0;  ///< its share of the step
   double rows_per_s = 0;
   std::uint64_t waiting_rows = 0;  ///< in its buffer, without those of this round
   double wait_s = 0;               ///< from the end of the round before until its rows were complete
   double compute_s = 0;
-  double spare_s = 0;             ///< time between its readiness and that of the last device
-  std::optional<double> agree_s;  ///< from the last device's readiness to the step; none if not in the log
-  std::uint32_t next_rows = 0;    ///< rows requested for the next round
+  double spare_s = 0;            ///< time between its readiness and that of the last device
+  std::optional<double> sync_s;  ///< from the last device's readiness to the step; none if not in the log
+  std::uint32_t next_rows = 0;   ///< rows requested for the next round
 };
 
 /// Explains a round to users who do not know the controllers.
@@ -38,7 +39,7 @@ struct RoundExplanation {
 };
 
 /// Explains `round`. `before` and `after`: its neighbours in the same view; null if unknown. Pure.
-RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
-                          const RoundRecord* after);
+RoundExplanation explain_round(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
+                               const RoundRecord* after);
 
 }  // namespace rivulet::runtime

@@ -43,7 +43,7 @@ Turn Ingest::step() {
   measure_backpressure(began);
   truncation_.follow(parts_.source, began);
   if (resting || open_.waits())
-    parts_.source.hold();
+    parts_.source.keep_alive();
   else if (!failure_)
     work += read_records();
   parts_.rows.flush();

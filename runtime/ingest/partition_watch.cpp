@@ -17,11 +17,11 @@ const char* state_name(const stream::PartitionState& state) {
 /// Transactions are short, unless their producer died or forgot to end them.
 constexpr Duration transaction_patience = std::chrono::seconds(20);
 
-std::string why_nothing_comes(const stream::PartitionState& state) {
+std::string why_no_records(const stream::PartitionState& state) {
   if (!state.stopped.empty()) return state.stopped;
-  if (!state.unreached.empty() || state.held_from < 0) return state.unreached;
-  return "an open transaction holds back " + std::to_string(state.high_watermark - state.held_from) +
-         " records from offset " + std::to_string(state.held_from) + " on";
+  if (!state.unreached.empty() || state.blocked_from < 0) return state.unreached;
+  return "an open transaction holds back " + std::to_string(state.high_watermark - state.blocked_from) +
+         " records from offset " + std::to_string(state.blocked_from) + " on";
 }
 
 /// -1 if unknown: an unreachable log may have grown.
@@ -31,7 +31,8 @@ std::int64_t lag_of(const stream::RecordSource& source) {
   for (const auto& p : source.partitions()) {
     if (p.high_watermark < 0 || p.next_offset < 0 || !p.unreached.empty()) return -1;
     // Records behind an open transaction cannot be read yet.
-    const std::int64_t end = p.held_from >= 0 ? std::min(p.held_from, p.high_watermark) : p.high_watermark;
+    const std::int64_t end =
+        p.blocked_from >= 0 ? std::min(p.blocked_from, p.high_watermark) : p.high_watermark;
     lag += std::max<std::int64_t>(end - p.next_offset, 0);  // stopped beyond the end: none
   }
   return lag;
@@ -45,78 +46,80 @@ void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
   next_ = now + std::chrono::milliseconds(500);
   status_.look_back(now);
   const auto states = source.partitions();
-  std::erase_if(said_, [&](const auto& one) {
+  std::erase_if(reported_, [&](const auto& one) {
     return std::ranges::find(states, one.first, &stream::PartitionState::id) == states.end();
   });
   std::vector<PartitionStatus> page;
   page.reserve(states.size());
   for (const auto& state : states) {
-    tell(state, said_[state.id], now);
+    report(state, reported_[state.id], now);
     page.push_back({topic_of(state.id, topics_), state.id.partition, state_name(state), state.next_offset,
-                    state.low_watermark, state.high_watermark, state.skipped, why_nothing_comes(state)});
+                    state.low_watermark, state.high_watermark, state.skipped, why_no_records(state)});
   }
   status_.set_partitions(std::move(page));
   status_.set_source_trouble(std::string(source.unreachable()));
   const bool all = !states.empty() && std::all_of(states.begin(), states.end(),
                                                   [](const auto& state) { return !state.stopped.empty(); });
-  if (all && !said_all_stopped_)
+  if (all && !reported_all_stopped_)
     log_.write(Level::error, "every partition of this device is stopped: it stays in the group without rows");
-  said_all_stopped_ = all;
+  reported_all_stopped_ = all;
 }
 
-void PartitionWatch::tell(const stream::PartitionState& state, Said& said, TimePoint now) {
-  if (state.skipped > said.skipped) {
+void PartitionWatch::report(const stream::PartitionState& state, Reported& reported, TimePoint now) {
+  if (state.skipped > reported.skipped) {
     Fields fields = place_of(state);
-    fields.emplace_back("offsets", std::to_string(state.skipped - said.skipped));
+    fields.emplace_back("offsets", std::to_string(state.skipped - reported.skipped));
     log_.write(Level::warn, "offsets deleted before they were read are skipped (source.on_gap = \"count\")",
                fields);
   }
-  if (state.stopped != said.stopped) {
+  if (state.stopped != reported.stopped) {
     if (state.stopped.empty())
       log_.write(Level::info, "a stopped partition is read again", place_of(state));
     else
       log_.write(Level::error, state.stopped, place_of(state));
   }
-  if (state.unreached.empty() != said.unreached.empty()) {
+  if (state.unreached.empty() != reported.unreached.empty()) {
     if (state.unreached.empty())
       log_.write(Level::info, "the leader of a partition answers again", place_of(state));
     else
       log_.write(Level::warn, state.unreached, place_of(state));
   }
-  said.unreached = state.unreached;
-  said.stopped = state.stopped;
-  said.skipped = state.skipped;
-  tell_of_transaction(state, said, now);
-  tell_of_silence(state, said, now);
+  reported.unreached = state.unreached;
+  reported.stopped = state.stopped;
+  reported.skipped = state.skipped;
+  report_transaction(state, reported, now);
+  report_silence(state, reported, now);
 }
 
-void PartitionWatch::tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now) {
-  if (state.held_from != said.held_from) {
-    if (said.held)
+void PartitionWatch::report_transaction(const stream::PartitionState& state, Reported& reported,
+                                        TimePoint now) {
+  if (state.blocked_from != reported.blocked_from) {
+    if (reported.blocked)
       log_.write(Level::info, "the transaction has ended: records arrive again", place_of(state));
-    said.held_from = state.held_from;
-    said.held_since = now;
-    said.held = false;
+    reported.blocked_from = state.blocked_from;
+    reported.blocked_since = now;
+    reported.blocked = false;
   }
-  if (said.held_from < 0 || said.held || now - said.held_since < transaction_patience) return;
-  said.held = true;
-  log_.write(Level::warn, why_nothing_comes(state) + ": the producer that began it must commit or abort it",
+  if (reported.blocked_from < 0 || reported.blocked || now - reported.blocked_since < transaction_patience)
+    return;
+  reported.blocked = true;
+  log_.write(Level::warn, why_no_records(state) + ": the producer that began it must commit or abort it",
              place_of(state));
 }
 
 /// Reports each silence once, at growing intervals: slow streams are normal.
-void PartitionWatch::tell_of_silence(const stream::PartitionState& state, Said& said, TimePoint now) {
+void PartitionWatch::report_silence(const stream::PartitionState& state, Reported& reported, TimePoint now) {
   constexpr Duration longest = std::chrono::hours(1);
-  if (state.next_offset != said.next_offset) {
-    if (said.silent) said.patience = std::min(2 * said.patience, longest);
-    said.next_offset = state.next_offset;
-    said.moved_at = now;
-    said.silent = false;
+  if (state.next_offset != reported.next_offset) {
+    if (reported.silent) reported.patience = std::min(2 * reported.patience, longest);
+    reported.next_offset = state.next_offset;
+    reported.moved_at = now;
+    reported.silent = false;
   }
   const bool at_end = state.next_offset >= 0 && state.high_watermark == state.next_offset &&
-                      state.stopped.empty() && state.unreached.empty() && state.held_from < 0;
-  if (!at_end || said.silent || now - said.moved_at < said.patience) return;
-  said.silent = true;
+                      state.stopped.empty() && state.unreached.empty() && state.blocked_from < 0;
+  if (!at_end || reported.silent || now - reported.moved_at < reported.patience) return;
+  reported.silent = true;
   log_.write(Level::info, "no more records: all records of the partition are read, and no new ones arrive",
              place_of(state));
 }

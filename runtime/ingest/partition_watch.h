@@ -21,28 +21,28 @@ class PartitionWatch {
   void look(const stream::RecordSource& source, TimePoint now);
 
  private:
-  struct Said {
+  struct Reported {
     std::string stopped;
     std::string unreached;
     std::int64_t skipped = 0;
-    std::int64_t held_from = -1;
-    TimePoint held_since{};
-    bool held = false;  ///< and reported
+    std::int64_t blocked_from = -1;
+    TimePoint blocked_since{};
+    bool blocked = false;  ///< and reported
     std::int64_t next_offset = -1;
     TimePoint moved_at{};
     Duration patience = std::chrono::seconds(10);  ///< before a report of silence; doubles each time
     bool silent = false;                           ///< and reported
   };
-  void tell(const stream::PartitionState& state, Said& said, TimePoint now);
-  void tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now);
-  void tell_of_silence(const stream::PartitionState& state, Said& said, TimePoint now);
+  void report(const stream::PartitionState& state, Reported& reported, TimePoint now);
+  void report_transaction(const stream::PartitionState& state, Reported& reported, TimePoint now);
+  void report_silence(const stream::PartitionState& state, Reported& reported, TimePoint now);
   [[nodiscard]] Fields place_of(const stream::PartitionState& state) const;
 
   const std::vector<std::string> topics_;
   NodeStatus& status_;
   Logger& log_;
-  std::map<PartitionId, Said> said_;  ///< by partition that is read
-  bool said_all_stopped_ = false;
+  std::map<PartitionId, Reported> reported_;  ///< by partition that is read
+  bool reported_all_stopped_ = false;
   TimePoint next_{};
 };
 

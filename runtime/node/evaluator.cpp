@@ -89,10 +89,10 @@ Evaluator::Evaluator(const Parts& parts)
 
 Turn Evaluator::step() {
   const TimePoint now = parts_.clock.now();
-  if (!asked_) {
+  if (!requested_) {
     if (now < next_) return {.wake_at = next_};
-    parts_.snapshots.ask();
-    asked_ = true;
+    parts_.snapshots.request();
+    requested_ = true;
     next_ = now + parts_.every;
   }
   if (!parts_.snapshots.ready()) return {.wake_at = now + std::chrono::milliseconds(100)};
@@ -133,7 +133,7 @@ void Evaluator::finish() {
   parts_.status.held_out_accuracy = accuracy;
   reached_.add(parts_.snapshots.seconds(), accuracy);
   at_ = 0;
-  asked_ = false;
+  requested_ = false;
 }
 
 }  // namespace rivulet::runtime

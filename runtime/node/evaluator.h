@@ -79,7 +79,7 @@ class Evaluator final : public Agent {
   Parts parts_;
   std::vector<Recall> classes_;
   std::size_t at_ = 0;
-  bool asked_ = false;
+  bool requested_ = false;
   TimePoint next_{};
   TimeToAccuracy reached_;
 };

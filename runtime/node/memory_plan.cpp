@@ -9,7 +9,7 @@
 #include "buffer/row_buffer.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
-#include "runtime/train/row_copies.h"
+#include "runtime/train/injected_rows.h"
 #include "stream/dataset.h"
 #include "sync/message/facts.h"
 #include "sync/round/session.h"
@@ -151,24 +151,24 @@ class Planner {
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.speculate", devices + 1);
     const auto policy = worker_config(c_, {}, n_.rows, n_.layout).session.policy;
-    const bool movements = sync::policy::agrees_on_movements(policy, sync::policy::builtin_controllers());
+    const bool deltas = sync::policy::exchanges_deltas(policy, sync::policy::builtin_controllers());
     // Two vectors, the maximum result of a selection, and the positions sent.
     if (policy.compression_policy != "none")
-      add("residual", (movements ? 5 : 4) * payload, "compression.policy");
+      add("residual", (deltas ? 5 : 4) * payload, "compression.policy");
     // The delta; the optimizer arrays at the last synchronization, their copy for a checkpoint, and its file
     // image. With overlap, delta and arrays once more.
     const auto* when = sync::policy::controller_named(sync::policy::Role::when, c_.sync.policy);
-    const bool overlaps = movements && when != nullptr && when->overlaps != nullptr && when->overlaps(policy);
+    const bool overlaps = deltas && when != nullptr && when->overlaps != nullptr && when->overlaps(policy);
     const auto arrays = static_cast<double>(n_.layout.optimizer_arrays.size());
-    if (movements)
-      add("own_steps", payload * (1 + 3 * arrays + (overlaps ? 1 + arrays : 0)),
+    if (deltas)
+      add("local_steps", payload * (1 + 3 * arrays + (overlaps ? 1 + arrays : 0)),
           overlaps ? "sync.overlap" : "sync.policy");
     // The pool of own rows, the rows received last, and the rows being received.
     if (devices > 1 && transfer_policy(c_) != "none")
-      add("copies",
-          static_cast<double>(RowCopies::rows_held(n_.rows)) * 4 * (columns_ + n_.rows.targets) *
-                  (1 + 2 * RowCopies::peers_held) +
-              2 * devices * static_cast<double>(sync::copies_bytes_max(n_.rows)),
+      add("injected_rows",
+          static_cast<double>(InjectedRows::rows_held(n_.rows)) * 4 * (columns_ + n_.rows.targets) *
+                  (1 + 2 * InjectedRows::peers_held) +
+              2 * devices * static_cast<double>(sync::injected_bytes_max(n_.rows)),
           "inject.policy");
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
   }

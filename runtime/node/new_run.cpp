@@ -14,8 +14,8 @@ constexpr Duration reading_deadline = std::chrono::seconds(30);
 
 /// Lists checkpoints, the newest first.
 std::vector<CheckpointEntry> checkpoints_in(const std::string& folder, const FileOperations& files) {
-  std::vector<std::string> complaints;  // logged later, when the device loads them
-  return CheckpointFolder(folder, files).list(complaints);
+  std::vector<std::string> problems;  // logged later, when the device loads them
+  return CheckpointFolder(folder, files).list(problems);
 }
 
 Stamp newest_in(const std::string& folder, const FileOperations& files) {

@@ -122,7 +122,7 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   if (!decoder) return decoder.error();
   config.decode.shape = decoder.value()->shape().shape;
   // Synthetic rows are numbers, in which a text format would find no fields.
-  const bool text = config.settings.holds<Settings::Texts>("decode." + config.decode.format + ".features");
+  const bool text = config.settings.has<Settings::Texts>("decode." + config.decode.format + ".features");
   if (text) config.decode.format = "raw";
   config.settings.set("decode.raw.label", std::string("f32"));
   config.settings.set("decode.raw.features", std::string("f32"));
@@ -151,7 +151,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   auto joining = membership_config(loaded, outside_.nonce_seed);
   joining.hello.new_run = options.new_run;
   joining.limited = !options.dry_run && options.stop_after.rows + options.stop_after.rounds > 0;
-  joining.goes_back_to = goes_back_to_;
+  joining.rollback_to = rollback_to_;
   joining.unusable = unusable_;
   joining.rules = outside_.rules;
   joining.shared_fold = outside_.shared_fold;
@@ -190,26 +190,26 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
 
 /// Loads the newest state from this device's disk; the group may have a newer one.
 Status Node::load_checkpoint(const Config& config) {
-  std::vector<std::string> complaints;
+  std::vector<std::string> problems;
   CheckpointFolder folder(outside_.checkpoints, outside_.files);
   folder.sweep();
   const Expected expected{owner_, trainer_->layout(), *outside_.device};
-  auto newest = folder.newest(expected, complaints);
-  for (const auto& complaint : complaints)
-    outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
-  if (!complaints.empty()) unusable_ = complaints.front();
-  const auto told = folder.told_to_go_back();
+  auto newest = folder.newest(expected, problems);
+  for (const auto& problem : problems)
+    outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", problem}});
+  if (!problems.empty()) unusable_ = problems.front();
+  const auto told = folder.rollback_requested();
   const Stamp stamp = newest ? newest->state.stamp : Stamp{};
   if (told && *told != stamp) folder.forget_going_back();  // trained since the rollback
   if (!newest) return refuse_misfit(folder, expected);
   const bool alone = config.job.devices == 1;
-  if (told == stamp || (alone && newest->damaged)) goes_back_to_ = stamp;
-  if (newest->damaged && alone) say_what_is_done_again(*newest);
-  complaints.clear();
-  private_part_ = folder.private_part(stamp, trainer_->layout(), complaints);
-  for (const auto& complaint : complaints)
+  if (told == stamp || (alone && newest->damaged)) rollback_to_ = stamp;
+  if (newest->damaged && alone) log_repeated_work(*newest);
+  problems.clear();
+  private_part_ = folder.private_part(stamp, trainer_->layout(), problems);
+  for (const auto& problem : problems)
     outside_.logger.write(Level::warn, "the private part of this device's checkpoint is lost",
-                          {{"why", complaint}});
+                          {{"why", problem}});
   if (outside_.own_log) newest->state.stamp.lineage = 0;
   state_->replace(std::move(newest->state));
   outside_.logger.write(Level::info, "checkpoint loaded",
@@ -228,7 +228,7 @@ Status Node::refuse_misfit(const CheckpointFolder& folder, const Expected& expec
 
 /// Reports the repeated work of a device without peers. It has committed everything it saved, so every older
 /// file belongs to the same history.
-void Node::say_what_is_done_again(const CheckpointFolder::Found& found) {
+void Node::log_repeated_work(const CheckpointFolder::Found& found) {
   const DamagedCheckpoint& damaged = *found.damaged;
   const AgreedState& state = found.state;
   const bool later = damaged.stamp.step >= state.stamp.step;

@@ -92,7 +92,7 @@ class Node {
   Status make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
   Status load_checkpoint(const Config& config);
   [[nodiscard]] Status refuse_misfit(const CheckpointFolder& folder, const Expected& expected) const;
-  void say_what_is_done_again(const CheckpointFolder::Found& found);
+  void log_repeated_work(const CheckpointFolder::Found& found);
   Status make_checkpointer(const Config& config);
   Status make_learner(const Config& config, const Catalog& catalog);
   Status make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
@@ -105,7 +105,7 @@ class Node {
   devices::Trainer* trainer_ = nullptr;
   std::unique_ptr<StateHandle> state_;
   std::string unusable_;                     ///< see MembershipConfig
-  std::optional<Stamp> goes_back_to_;        ///< see MembershipConfig
+  std::optional<Stamp> rollback_to_;         ///< see MembershipConfig
   std::optional<PrivatePart> private_part_;  ///< until passed to the worker
   std::unique_ptr<buffer::RowBuffer> rows_;
   buffer::Ledger ledger_;

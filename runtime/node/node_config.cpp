@@ -138,7 +138,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
     policy.tensor_rows.push_back(is_matrix ? static_cast<std::uint64_t>(slot.shape[0]) : 1);
   }
   const devices::OptimizerEntry* optimizer = optimizer_named(config.train.optimizer);
-  policy.momentum_adds_up = optimizer != nullptr && optimizer->movement_per_gradient != nullptr;
+  policy.momentum_adds_up = optimizer != nullptr && optimizer->delta_per_gradient != nullptr;
   policy.compression_policy = config.compression.policy;
   policy.learning_rate_policy = config.train.lr_schedule;
   policy.transfer_policy = transfer_policy(config);
@@ -150,7 +150,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.session.shape = sync::policy::shape_of(policy);
   out.session.settings = config.settings;
   if (policy.momentum_adds_up)
-    out.session.movement_per_gradient = optimizer->movement_per_gradient(config.train.lr, config.settings);
+    out.session.delta_per_gradient = optimizer->delta_per_gradient(config.train.lr, config.settings);
   out.session.speculate = config.sync.speculate;
   out.partitions = claimed_partitions(config);
   out.stop_after = options.stop_after;
@@ -170,8 +170,8 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
     out.targets = config.normalize.targets ? GuessWatch::Targets::normalized : GuessWatch::Targets::numbers;
   }
   out.model_seed = derive_seed(config.job.seed, "model");
-  out.copies_seed = derive_seed(config.job.seed, "copies",
-                                rivulet::digest_of(std::as_bytes(std::span(config.device.id))).low);
+  out.injection_seed = derive_seed(config.job.seed, "copies",
+                                   rivulet::digest_of(std::as_bytes(std::span(config.device.id))).low);
   out.usual_features = usual_features(config);
   out.features_may_miss = config.decode.normalize;
   out.speed_hint = config.device.speed > 0 ? config.device.speed : config.device.threads;

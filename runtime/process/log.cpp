@@ -67,14 +67,14 @@ class SpdlogLogger final : public Logger {
   }
   ~SpdlogLogger() override {
     const std::lock_guard lock(mutex_);
-    tell_swallowed(TimePoint::max());
+    report_swallowed(TimePoint::max());
   }
 
   void write(Level level, std::string_view message, const Fields& fields) override {
     if (!out_.should_log(spdlog_level(level))) return;
     const std::lock_guard lock(mutex_);
     const TimePoint now = clock_.now();
-    tell_swallowed(now);
+    report_swallowed(now);
     if (repeats_.admit(now, level, message, fields)) put(level, message, fields);
   }
 
@@ -84,7 +84,7 @@ class SpdlogLogger final : public Logger {
     const std::string line = begin_ + format_line(format_, unix_time_ms(), level, message, fields);
     out_.log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
   }
-  void tell_swallowed(TimePoint now) {
+  void report_swallowed(TimePoint now) {
     for (const auto& s : repeats_.take_ended(now)) {
       put(s.level, fmt::format("{} ... and {} more", s.message, s.count), {});
     }

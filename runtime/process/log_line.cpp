@@ -109,11 +109,11 @@ bool RepeatFilter::admit(TimePoint now, Level level, std::string_view message, c
   }
   Seen& seen = it->second;
   std::string text = text_of(fields);
-  if (seen.said > 0 && (seen.said >= varied_max || seen.fields == text)) {
+  if (seen.logged > 0 && (seen.logged >= varied_max || seen.fields == text)) {
     ++seen.swallowed;
     return false;
   }
-  ++seen.said;
+  ++seen.logged;
   seen.fields = std::move(text);
   return true;
 }

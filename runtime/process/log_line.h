@@ -46,7 +46,7 @@ class RepeatFilter {
   struct Seen {
     TimePoint begin;
     std::string fields;  // of the last logged line
-    std::uint32_t said = 0;
+    std::uint32_t logged = 0;
     std::uint64_t swallowed = 0;
   };
   std::map<std::pair<Level, std::string>, Seen> seen_;

@@ -68,13 +68,13 @@ void ServiceManager::ready() {
   send("READY=1\nMAINPID=" + std::to_string(getpid()));
 }
 
-void ServiceManager::say(std::string_view phrase) {
+void ServiceManager::notify(std::string_view phrase) {
   if (fd_ < 0) return;
   std::string line(phrase.substr(0, phrase_most));
   std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20; }, ' ');
-  if (line == said_) return;
+  if (line == notified_) return;
   send("STATUS=" + line);
-  said_ = std::move(line);
+  notified_ = std::move(line);
 }
 
 void ServiceManager::alive(TimePoint now) {

@@ -23,7 +23,7 @@ class ServiceManager {
 
   void ready();
   /// Sends one line for `systemctl status` if it changed.
-  void say(std::string_view phrase);
+  void notify(std::string_view phrase);
   /// Cheap; call often. Sends up to four messages per watchdog interval.
   void alive(TimePoint now);
   void stopping();
@@ -34,7 +34,7 @@ class ServiceManager {
   std::string socket_;
   Duration watchdog_;
   int fd_ = -1;
-  std::string said_;
+  std::string notified_;
   TimePoint next_beat_{};
 };
 

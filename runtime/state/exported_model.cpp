@@ -44,7 +44,7 @@ std::string_view name_of(Normalization normalization) noexcept {
   switch (normalization) {
     case Normalization::none: return "none";
     case Normalization::folded: return "folded";
-    case Normalization::apart: return "apart";
+    case Normalization::separate: return "separate";
   }
   return "";
 }
@@ -58,7 +58,7 @@ ExportedModel exported_model(const AgreedState& state) {
                     .targets = devices::target_scaling(state.model)};
   if (out.scaling) {
     const bool folds = layout.normalized.linear_first && fits(*out.scaling);
-    out.normalization = folds ? Normalization::folded : Normalization::apart;
+    out.normalization = folds ? Normalization::folded : Normalization::separate;
   }
   const GradientView numbers{
       .data = out.parameters.data(), .count = layout.parameters, .scalar = layout.scalar};

@@ -12,9 +12,9 @@ namespace rivulet::runtime {
 
 /// How the exported model handles the mean and deviation measured in training.
 enum class Normalization : std::uint8_t {
-  none,    ///< the model takes features as the decoder returns them
-  folded,  ///< same: the first layer includes the normalization
-  apart,   ///< the caller must pass (x - mean) * factor
+  none,      ///< the model takes features as the decoder returns them
+  folded,    ///< same: the first layer includes the normalization
+  separate,  ///< the caller must pass (x - mean) * factor
 };
 std::string_view name_of(Normalization normalization) noexcept;
 

@@ -277,8 +277,8 @@ Status fill(const GradientView& own, std::span<const std::byte> from, devices::D
   return device.from_host(host.value(), own);
 }
 
-Error bad(const std::string& complaint) {
-  return {ErrorCode::bad_record, complaint};
+Error bad(const std::string& problem) {
+  return {ErrorCode::bad_record, problem};
 }
 
 /// If the model has an average but the image has none, the average begins with the next rows.

@@ -63,7 +63,7 @@ void follow_columns(sync::Residual& residual, std::span<const devices::Column> b
   const auto by = devices::rescaling_between(before, now.columns(), layout.normalized);
   if (!by.moves) return;
   residual.rewrite(
-      [&](const GradientView& kept) { devices::rescale(kept, devices::ArrayKind::movement, by, layout); });
+      [&](const GradientView& kept) { devices::rescale(kept, devices::ArrayKind::delta, by, layout); });
 }
 
 }  // namespace rivulet::runtime

@@ -61,21 +61,21 @@ void BoardWatch::show(const Label& label, const std::string& value, double numbe
 }
 
 /// Finds the counter of a reported value; creates it at the first value.
-BoardWatch::Counted& BoardWatch::heard(const Label& label, const std::string& value, double so_far,
-                                       TimePoint now) {
+BoardWatch::Counted& BoardWatch::note_answer(const Label& label, const std::string& value, double so_far,
+                                             TimePoint now) {
   const Series series{std::string(label.metric), value};
   auto at = counted_.find(series);
   if (at == counted_.end()) {
     Counter& counter = parts_.metrics.counter(label.metric, {{label.name, value}});
     at = counted_.emplace(series, Counted{label, &counter, so_far, now}).first;
   }
-  at->second.heard_at = now;
+  at->second.answered_at = now;
   return at->second;
 }
 
 /// Adds watts × time since the last reading, or the growth of the machine's own energy counter.
 void BoardWatch::show_power(const devices::RailPower& rail, double seconds, TimePoint now) {
-  Counted& energy = heard({"energy_joules_total", "rail"}, rail.rail, rail.joules.value_or(0), now);
+  Counted& energy = note_answer({"energy_joules_total", "rail"}, rail.rail, rail.joules.value_or(0), now);
   if (rail.watts && *rail.watts > 0) energy.counter->add(*rail.watts * seconds);
   if (!rail.joules) return;
   const double more = *rail.joules - energy.so_far;
@@ -88,7 +88,7 @@ void BoardWatch::show_power(const devices::RailPower& rail, double seconds, Time
 }
 
 void BoardWatch::show_throttle(const devices::ThrottleCount& throttle, TimePoint now) {
-  Counted& events = heard({"throttle_events_total", "by"}, throttle.by, throttle.events, now);
+  Counted& events = note_answer({"throttle_events_total", "by"}, throttle.by, throttle.events, now);
   events.counter->add(std::max(throttle.events - events.so_far, 0.0));
   events.so_far = throttle.events;
 }
@@ -97,7 +97,7 @@ void BoardWatch::show_throttle(const devices::ThrottleCount& throttle, TimePoint
 void BoardWatch::forget_silent_counters(TimePoint now) {
   std::erase_if(counted_, [&](const auto& one) {
     const auto& [series, counted] = one;
-    if (now - counted.heard_at <= counter_silent) return false;
+    if (now - counted.answered_at <= counter_silent) return false;
     parts_.metrics.remove(counted.label.metric, {{counted.label.name, series.second}});
     return true;
   });

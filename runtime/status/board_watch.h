@@ -37,13 +37,13 @@ class BoardWatch final : public Agent {
   struct Counted {
     Label label;
     Counter* counter;
-    double so_far;       ///< at the last reading, if the machine keeps its own counter
-    TimePoint heard_at;  ///< time of the last report
+    double so_far;          ///< at the last reading, if the machine keeps its own counter
+    TimePoint answered_at;  ///< time of the last report
   };
   void show(const Label& label, const std::string& value, double number);
   void show_throttle(const devices::ThrottleCount& throttle, TimePoint now);
   void show_power(const devices::RailPower& rail, double seconds, TimePoint now);
-  Counted& heard(const Label& label, const std::string& value, double so_far, TimePoint now);
+  Counted& note_answer(const Label& label, const std::string& value, double so_far, TimePoint now);
   void forget_the_silent();
   void forget_silent_counters(TimePoint now);
 

@@ -22,10 +22,10 @@ Json part_json(const DevicePart& d) {
               {"wait_s", d.wait_s},
               {"compute_s", d.compute_s},
               {"ready_before_last_s", d.spare_s},
-              {"agree_s", nullptr},
+              {"sync_s", nullptr},
               {"next_rows", d.next_rows}};
-  if (d.asked) device["rows_asked"] = *d.asked;
-  if (d.agree_s) device["agree_s"] = *d.agree_s;
+  if (d.requested) device["rows_asked"] = *d.requested;
+  if (d.sync_s) device["sync_s"] = *d.sync_s;
   return device;
 }
 
@@ -50,7 +50,7 @@ const RoundRecord* neighbour(const std::vector<RoundRecord>& rounds, std::size_t
 
 }  // namespace
 
-std::string story_json(const RoundExplanation& story) {
+std::string explanation_json(const RoundExplanation& story) {
   return text_of(json_of(story));
 }
 
@@ -66,7 +66,7 @@ std::string group_json(const RecentRounds::Shown& shown) {
   for (std::size_t back = 0; back < rounds.size(); ++back) {
     const std::size_t at = rounds.size() - 1 - back;
     const RoundRecord* after = neighbour(rounds, at, 1);
-    const RoundExplanation story = story_of(*shown.view, neighbour(rounds, at, -1), rounds[at], after);
+    const RoundExplanation story = explain_round(*shown.view, neighbour(rounds, at, -1), rounds[at], after);
     const bool oldest = at == 0;  // no round has a known successor: omit the synchronization time
     if (out["story"].is_null() && (after != nullptr || oldest)) out["story"] = json_of(story);
     out["rounds"].push_back({{"round", story.round},

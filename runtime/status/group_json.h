@@ -7,7 +7,7 @@
 namespace rivulet::runtime {
 
 /// One round as numbers and sentences: a JSON object on one line.
-std::string story_json(const RoundExplanation& story);
+std::string explanation_json(const RoundExplanation& story);
 
 /// The last rounds of the group as one member recorded them, for /api/v1/group: {"view", "rank", "members":
 /// [ids by rank], "left_out", "rounds": [newest first], "story": the newest round whose successor is known,

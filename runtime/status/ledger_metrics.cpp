@@ -53,7 +53,7 @@ LedgerMetrics::~LedgerMetrics() = default;
 void LedgerMetrics::publish(const AgreedState& state, TimePoint now) {
   if (now < next_) return;
   next_ = now + publish_every;
-  NodeStatus::Books books;
+  NodeStatus::LedgerView books;
   for (auto& [id, gauges] : gauges_) {
     const auto known = state.partitions.find(id);
     if (known == state.partitions.end()) continue;
@@ -68,7 +68,7 @@ void LedgerMetrics::publish(const AgreedState& state, TimePoint now) {
     for (std::size_t reason = 0; reason < drop_reasons; ++reason)
       gauges->dropped.at(reason)->set(static_cast<double>(progress.dropped.at(reason)));
   }
-  status_.set_books(std::move(books));
+  status_.set_ledger(std::move(books));
 }
 
 }  // namespace rivulet::runtime

@@ -31,7 +31,7 @@ void NodeStatus::measures(const Latest<double>& value) {
 #include "core/metrics.def"
 }
 
-void NodeStatus::say(std::string text) {
+void NodeStatus::set_phrase(std::string text) {
   phrase_.post(std::move(text));
 }
 
@@ -47,12 +47,12 @@ std::string NodeStatus::digest() const {
   return digest_.read();
 }
 
-void NodeStatus::set_books(Books books) {
-  books_.post(std::move(books));
+void NodeStatus::set_ledger(LedgerView books) {
+  ledger_.post(std::move(books));
 }
 
-NodeStatus::Books NodeStatus::books() const {
-  return books_.read();
+NodeStatus::LedgerView NodeStatus::ledger() const {
+  return ledger_.read();
 }
 
 void NodeStatus::set_unclaimed(std::vector<std::string> partitions) {
@@ -63,13 +63,13 @@ std::vector<std::string> NodeStatus::unclaimed() const {
   return unclaimed_.read();
 }
 
-bool NodeStatus::settle() {
-  const bool phrase = phrase_.settle();
-  const bool digest = digest_.settle();
-  const bool control = control_trouble_.settle();
-  const bool claims = claims_.settle() && stream_findings_.settle() && went_back_.settle();
-  const bool scores = own_scores_.settle() && (!history_ || history_->settle());
-  return books_.settle() && digest && phrase && control && claims && scores;
+bool NodeStatus::publish_deferred() {
+  const bool phrase = phrase_.publish();
+  const bool digest = digest_.publish();
+  const bool control = control_trouble_.publish();
+  const bool claims = claims_.publish() && stream_findings_.publish() && rolled_back_.publish();
+  const bool scores = own_scores_.publish() && (!history_ || history_->publish());
+  return ledger_.publish() && digest && phrase && control && claims && scores;
 }
 
 void NodeStatus::set_claims(GroupClaims claims) {
@@ -112,12 +112,12 @@ Health NodeStatus::health() const {
   return health_.read();
 }
 
-void NodeStatus::set_went_back(std::string phrase) {
-  went_back_.post(std::move(phrase));
+void NodeStatus::set_rolled_back(std::string phrase) {
+  rolled_back_.post(std::move(phrase));
 }
 
-std::string NodeStatus::went_back() const {
-  return went_back_.read();
+std::string NodeStatus::rolled_back() const {
+  return rolled_back_.read();
 }
 
 void NodeStatus::set_control_trouble(std::string why) {

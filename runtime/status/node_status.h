@@ -97,7 +97,7 @@ struct NodeStatus {
   std::atomic<double> guess_loss{not_measured};
   std::atomic<bool> window_full{false};    ///< `loss` and `accuracy` cover a full window
   std::atomic<std::uint32_t> own_rows{0};  ///< in local steps not synchronized yet
-  std::atomic<double> agreement_due_s{0};  ///< maximum time between two synchronizations
+  std::atomic<double> sync_due_s{0};       ///< maximum time between two synchronizations
   std::atomic<std::int64_t> unsaved_since_ns{
       0};  ///< time since which a due save has not reached the disk; 0: none pending
   std::atomic<std::int64_t> uncommitted_since_ns{
@@ -106,13 +106,13 @@ struct NodeStatus {
   /// Declares an optional value as measured on this device. Before the threads start.
   void measures(const Latest<double>& value);
   // train thread
-  void say(std::string text);        ///< one phrase: "waiting for c, d"
-  void set_digest(std::string hex);  ///< digest of the last agreed state
-  using Books = std::vector<std::pair<PartitionId, PartitionProgress>>;
-  void set_books(Books books);  ///< ledger of this device's partitions, without skipped ranges
+  void set_phrase(std::string text);  ///< one phrase: "waiting for c, d"
+  void set_digest(std::string hex);   ///< digest of the last agreed state
+  using LedgerView = std::vector<std::pair<PartitionId, PartitionProgress>>;
+  void set_ledger(LedgerView books);  ///< ledger of this device's partitions, without skipped ranges
   /// Why saved states are not announced in the control topic; empty if they are.
   void set_control_trouble(std::string why);
-  void set_went_back(std::string phrase);  ///< empty: no recent divergence
+  void set_rolled_back(std::string phrase);  ///< empty: no recent divergence
   void set_claims(GroupClaims claims);
   void set_stream_findings(StreamFindings findings);
   void set_own_scores(OwnScores scores);
@@ -120,7 +120,7 @@ struct NodeStatus {
   void mark(const std::string& phrase) {
     if (history_) history_->mark(phrase);
   }
-  bool settle();  ///< publishes deferred values; false: some are still deferred
+  bool publish_deferred();  ///< publishes deferred values; false: some are still deferred
   // ingest thread, periodically
   void set_partitions(std::vector<PartitionStatus> partitions);
   /// Why no records arrive (stream::RecordSource::unreachable()); empty if nothing blocks them.
@@ -140,10 +140,10 @@ struct NodeStatus {
   [[nodiscard]] const History* history() const noexcept { return history_.get(); }
   [[nodiscard]] std::string source_trouble() const;
   [[nodiscard]] std::string control_trouble() const;
-  [[nodiscard]] std::string went_back() const;
+  [[nodiscard]] std::string rolled_back() const;
   [[nodiscard]] std::string phrase() const;
   [[nodiscard]] std::string digest() const;
-  [[nodiscard]] Books books() const;
+  [[nodiscard]] LedgerView ledger() const;
   [[nodiscard]] std::vector<std::string> unclaimed() const;
   [[nodiscard]] std::vector<PartitionStatus> partitions() const;
   [[nodiscard]] GroupClaims claims() const;
@@ -156,12 +156,12 @@ struct NodeStatus {
   MetricsSink* const sink_ = nullptr;
   Posted<std::string> phrase_;
   Posted<std::string> digest_;
-  Posted<Books> books_;
+  Posted<LedgerView> ledger_;
   Posted<std::vector<std::string>> unclaimed_;
   Posted<std::vector<PartitionStatus>> partitions_;
   Posted<std::string> source_trouble_;
   Posted<std::string> control_trouble_;
-  Posted<std::string> went_back_;
+  Posted<std::string> rolled_back_;
   Posted<GroupClaims> claims_;
   Posted<StreamFindings> stream_findings_;
   Posted<OwnScores> own_scores_;

@@ -86,9 +86,9 @@ Json marks_json(const History* history) {
 }
 
 /// The agreed ledger of each partition of this device: offsets and counts of rows.
-Json books_json(const NodeStatus& s, const std::vector<std::string>& topics) {
+Json ledger_json(const NodeStatus& s, const std::vector<std::string>& topics) {
   auto out = Json::array();
-  for (const auto& [id, p] : s.books()) {
+  for (const auto& [id, p] : s.ledger()) {
     auto dropped = Json::object();
     for (std::size_t i = 0; i < drop_reasons; ++i)
       if (p.dropped.at(i) > 0) dropped[std::string(name_of(static_cast<DropReason>(i)))] = p.dropped.at(i);
@@ -132,7 +132,7 @@ std::string status_json(const NodeStatus& status, const NodeStatusText& text) {
   out["own"] = Json::parse(to_json(status.own_scores()));
   out["marks"] = marks_json(status.history());
   add_stream(out, status);
-  out["ledger"] = books_json(status, text.topics);
+  out["ledger"] = ledger_json(status, text.topics);
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);  // a phrase may quote any bytes
 }
 

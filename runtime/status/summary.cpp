@@ -60,7 +60,7 @@ Summary summary_from(const Json& in) {
   in.at("parameters_equal").get_to(s.parameters_equal);
   in.at("digests_compared").get_to(s.digests_compared);
   // Derived from the devices, but required.
-  static_cast<void>(in.at("agreement_bytes_sent").get<std::uint64_t>());
+  static_cast<void>(in.at("sync_bytes_sent").get<std::uint64_t>());
   static_cast<void>(in.at("record_bytes_trained").get<std::uint64_t>());
   if (const Json& ratio = in.at("edge_ratio"); !ratio.is_null()) static_cast<void>(ratio.get<double>());
   for (const Json& device : in.at("devices")) s.devices.push_back(device_from(device));
@@ -75,7 +75,7 @@ OwnScores Summary::last_rows() const {
   return all;
 }
 
-std::uint64_t Summary::agreement_bytes_sent() const {
+std::uint64_t Summary::sync_bytes_sent() const {
   std::uint64_t bytes = 0;
   for (const DeviceSummary& d : devices) bytes += d.bytes_sent;
   return bytes;
@@ -90,7 +90,7 @@ std::uint64_t Summary::record_bytes_trained() const {
 std::optional<double> Summary::edge_ratio() const {
   const std::uint64_t records = record_bytes_trained();
   if (records == 0) return std::nullopt;
-  return static_cast<double>(agreement_bytes_sent()) / static_cast<double>(records);
+  return static_cast<double>(sync_bytes_sent()) / static_cast<double>(records);
 }
 
 std::string to_json(const Summary& summary) {
@@ -102,7 +102,7 @@ std::string to_json(const Summary& summary) {
   for (const auto& [level, seconds] : summary.time_to_accuracy_s) out["time_to_accuracy_s"][level] = seconds;
   out["parameters_equal"] = summary.parameters_equal;
   out["digests_compared"] = summary.digests_compared;
-  out["agreement_bytes_sent"] = summary.agreement_bytes_sent();
+  out["sync_bytes_sent"] = summary.sync_bytes_sent();
   out["record_bytes_trained"] = summary.record_bytes_trained();
   out["edge_ratio"] = summary.edge_ratio() ? Json(*summary.edge_ratio()) : Json(nullptr);
   out["devices"] = Json::array();

@@ -38,7 +38,7 @@ struct Summary {
   /// Scores over the last rows of all devices.
   [[nodiscard]] OwnScores last_rows() const;
   /// Sums over the devices.
-  [[nodiscard]] std::uint64_t agreement_bytes_sent() const;
+  [[nodiscard]] std::uint64_t sync_bytes_sent() const;
   [[nodiscard]] std::uint64_t record_bytes_trained() const;
   /// Synchronization bytes sent / bytes of trained records; none if nothing was trained.
   [[nodiscard]] std::optional<double> edge_ratio() const;

@@ -34,12 +34,12 @@ std::optional<Score> CheckpointCycle::score() const {
 }
 
 PrivateView CheckpointCycle::kept_beside(const AgreedState& state) const {
-  PrivateView kept{.own_steps = parts_.model.kept_steps(),
-                   .own_norm = parts_.model.kept_norm(),
-                   .own_arrays = parts_.model.kept()};
+  PrivateView kept{.local_steps = parts_.model.kept_steps(),
+                   .local_norm = parts_.model.kept_norm(),
+                   .local_arrays = parts_.model.kept()};
   if (parts_.residual.stamp() != state.stamp) return kept;
   kept.residual = parts_.residual.numbers();
-  kept.of_movements = parts_.residual.of_movements();
+  kept.of_deltas = parts_.residual.of_deltas();
   return kept;
 }
 
@@ -64,7 +64,7 @@ void CheckpointCycle::watch(const std::string& control_words) {
     on_disk_[next_on_disk_++ % on_disk_.size()] = saved->stamp;
     parts_.status.unsaved_since_ns.store(0);
     begins_once(parts_.status.uncommitted_since_ns);
-    if (auto said = parts_.membership.say_saved(saved->stamp, saved->digest, saved->file_hash); !said)
+    if (auto said = parts_.membership.post_saved(saved->stamp, saved->digest, saved->file_hash); !said)
       parts_.log.write(Level::warn, "a saved state could not be announced",
                        {{"error", said.error().message}});
   }

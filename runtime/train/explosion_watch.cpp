@@ -15,7 +15,7 @@ constexpr double too_high_of_numbers = 16;  ///< numeric targets have long tails
 constexpr double few_rows = 4;              ///< one row in this many may be an outlier
 constexpr double kept = 0.99;               ///< decay of a maximum per synchronization
 constexpr double usual_rows = 4096;
-constexpr std::uint32_t agreements_before = 20;  ///< minimum, for numeric targets
+constexpr std::uint32_t syncs_before = 20;  ///< minimum, for numeric targets
 constexpr std::uint32_t refusals_of_a_kind = 8;
 constexpr double more_patience = 4;
 
@@ -28,10 +28,10 @@ void ExplosionWatch::agreed(double loss_sum, std::uint64_t rows) {
   if (rows == 0 || !std::isfinite(loss_sum)) return;
   const double loss = loss_sum / static_cast<double>(rows);
   const double weight = std::min(1.0, static_cast<double>(rows) / usual_rows);
-  usual_loss_ = agreements_ == 0 ? loss : usual_loss_ + weight * (loss - usual_loss_);
+  usual_loss_ = syncs_ == 0 ? loss : usual_loss_ + weight * (loss - usual_loss_);
   highest_loss_ = std::max(loss, kept * highest_loss_);
   largest_ *= kept;
-  agreements_ = std::min(agreements_ + 1, agreements_before);
+  syncs_ = std::min(syncs_ + 1, syncs_before);
 }
 
 /// Repeated rejections may mean that the rows really are so large: raises the limit.
@@ -51,20 +51,20 @@ bool ExplosionWatch::refuses_step(double distance) {
   return refuses;
 }
 
-bool ExplosionWatch::loss_exploded(const OwnSteps& steps) const {
+bool ExplosionWatch::loss_exploded(const LocalSteps& steps) const {
   const bool numbers = untrained_ == 0;
-  if (numbers && agreements_ < agreements_before) return false;
+  if (numbers && syncs_ < syncs_before) return false;
   const double before =
       std::max({untrained_, usual_loss_, steps.early_loss(), numbers ? highest_loss_ : 0.0});
   const double doubt = 1 + few_rows / std::max(1.0, static_cast<double>(steps.late_rows()));
   return steps.late_loss() >
-         before * doubt * (numbers ? too_high_of_numbers : too_high) * patience(refused_movements_);
+         before * doubt * (numbers ? too_high_of_numbers : too_high) * patience(rejected_deltas_);
 }
 
-bool ExplosionWatch::refuses_movement(double norm, const OwnSteps& steps) {
-  const double most = longest() * patience(refused_movements_);
+bool ExplosionWatch::rejects_delta(double norm, const LocalSteps& steps) {
+  const double most = longest() * patience(rejected_deltas_);
   const bool refuses = (most > 0 && norm > most) || loss_exploded(steps);
-  refused_movements_ = refuses ? refused_movements_ + 1 : 0;
+  rejected_deltas_ = refuses ? rejected_deltas_ + 1 : 0;
   if (!refuses) largest_ = std::max(largest_, norm);
   return refuses;
 }

@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/train/own_steps.h"
+#include "runtime/train/local_steps.h"
 
 namespace rivulet::runtime {
 
@@ -16,16 +16,16 @@ class ExplosionWatch {
   explicit ExplosionWatch(std::size_t classes);
 
   /// Sets the norm of the agreed parameters.
-  void stands_at(double norm) noexcept { parameters_ = norm; }
+  void state_at(double norm) noexcept { parameters_ = norm; }
   /// The group has synchronized on rows with this loss.
   void agreed(double loss_sum, std::uint64_t rows);
   /// True if a step of this length (rate * norm of the gradient) is rejected.
   [[nodiscard]] bool refuses_step(double distance);
   /// True if a delta of this norm, made by these steps, is rejected.
-  [[nodiscard]] bool refuses_movement(double norm, const OwnSteps& steps);
+  [[nodiscard]] bool rejects_delta(double norm, const LocalSteps& steps);
 
  private:
-  [[nodiscard]] bool loss_exploded(const OwnSteps& steps) const;
+  [[nodiscard]] bool loss_exploded(const LocalSteps& steps) const;
   [[nodiscard]] double longest() const;
   [[nodiscard]] double patience(std::uint32_t refused) const;
 
@@ -34,9 +34,9 @@ class ExplosionWatch {
   double largest_ = 0;       ///< norm of accepted deltas, decaying
   double usual_loss_ = 0;    ///< per row
   double highest_loss_ = 0;  ///< same, decaying
-  std::uint32_t agreements_ = 0;
-  std::uint32_t refused_steps_ = 0;      ///< in a row
-  std::uint32_t refused_movements_ = 0;  ///< in a row
+  std::uint32_t syncs_ = 0;
+  std::uint32_t refused_steps_ = 0;    ///< in a row
+  std::uint32_t rejected_deltas_ = 0;  ///< in a row
 };
 
 }  // namespace rivulet::runtime

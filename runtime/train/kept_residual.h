@@ -23,7 +23,7 @@ class KeptResidual {
   /// Restores the residual saved with this state.
   void restore(const PrivatePart& part, const AgreedState& state) {
     follow_columns_of(state);
-    if (!part.residual.empty()) residual_.restore(state.stamp, state.rows, part.residual, part.of_movements);
+    if (!part.residual.empty()) residual_.restore(state.stamp, state.rows, part.residual, part.of_deltas);
   }
   /// At the start of a view: keeps or drops the contribution of an unfinished round, depending on whether
   /// `state` includes it. Returns the norm of a residual discarded because it belongs to another state.

@@ -7,7 +7,7 @@
 
 #include "buffer/ledger.h"
 #include "devices/columns.h"
-#include "runtime/train/own_steps.h"
+#include "runtime/train/local_steps.h"
 
 namespace rivulet::runtime {
 
@@ -23,7 +23,7 @@ struct ModelPoint {
 /// The local work of a device between two synchronizations. A value.
 struct LocalInterval {
   ModelPoint start;          ///< of the private copy, before the first step
-  OwnSteps steps;            ///< contributed as one delta
+  LocalSteps steps;          ///< contributed as one delta
   buffer::Account rows;      ///< used, but not part of the agreed state yet: announced with the interval
   bool contributed = false;  ///< its delta may be in a sum
   /// Trained rows; counted once they are part of the agreed state.

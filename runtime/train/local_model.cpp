@@ -115,7 +115,7 @@ void LocalModel::sketch_gradient(const devices::ModelLayout& layout) {
   if (!sketching_) return;
   const GradientView gradient = mine_.slice(0, layout.parameters);
   sketches_.stepped(gradient, computed_rows_);
-  sketches_.moved(gradient, 1);
+  sketches_.add_delta(gradient, 1);
 }
 
 Status LocalModel::make_private(const AgreedState& state) {
@@ -149,20 +149,20 @@ Status LocalModel::step(const AgreedState& state, std::size_t rows, double learn
 
 Status LocalModel::prepare_delta(const AgreedState& state) {
   const auto& layout = state.model.layout();
-  if (!movement_memory_) {
+  if (!delta_memory_) {
     auto memory = parts_.device.allocate_shared(layout.contribution() * bytes_of(layout.scalar));
     if (!memory) return memory.error();
-    movement_memory_ = std::move(memory).value();
+    delta_memory_ = std::move(memory).value();
   }
   const auto& to = private_ ? *private_ : state.model;
-  mine_ = movement_memory_->view(layout.scalar, layout.contribution());
+  mine_ = delta_memory_->view(layout.scalar, layout.contribution());
   subtract(state.model.parameters(), to.parameters(), mine_.slice(0, layout.parameters));
   std::ranges::copy(to.buffers().host_bytes(),
                     mine_.slice(layout.parameters, layout.buffers).host_bytes().begin());
-  movement_norm_ = std::sqrt(devices::norm2(mine_.slice(0, layout.parameters)));
-  movement_fits_ =
-      movement_norm_ <= sum_part_max && fits_in_average(mine_.slice(layout.parameters, layout.buffers));
-  if (sketching_) sketches_.moved(mine_.slice(0, layout.parameters), own().steps());
+  delta_norm_ = std::sqrt(devices::norm2(mine_.slice(0, layout.parameters)));
+  delta_fits_ =
+      delta_norm_ <= sum_part_max && fits_in_average(mine_.slice(layout.parameters, layout.buffers));
+  if (sketching_) sketches_.add_delta(mine_.slice(0, layout.parameters), own().steps());
   parts_.intervals.current.contributed = delta_ready_ = true;
   return ok();
 }
@@ -211,7 +211,7 @@ void LocalModel::start_from(const AgreedState& state) {
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   delta_ready_ = false;
-  movement_fits_ = true;
+  delta_fits_ = true;
   sketches_.begin();
   parts_.intervals.restart(parts_.clock.now());
 }
@@ -261,7 +261,7 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
     return true;
   }
   // Values that are not finite were not sent, not even by a compressor: keeps them out of the momentum.
-  if (!applied || !movement_fits_) {
+  if (!applied || !delta_fits_) {
     const bool undone = departed() && own().steps() > 0;
     roll_back(state);
     return !undone;
@@ -279,13 +279,13 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
 
 void LocalModel::roll_back(const AgreedState& state) {
   if (private_) {
-    recall(behind_agreement());
+    recall(last_synchronized());
     start_from(state);
   }
   parts_.intervals.roll_back(parts_.clock.now());
 }
 
-void LocalModel::go_back(const ModelPoint& departure) {
+void LocalModel::return_to(const ModelPoint& departure) {
   private_->statistics() = departure.known;
   std::ranges::copy(departure.buffers, private_->buffers().host_bytes().begin());
   std::ranges::copy(departure.parameters, private_->parameters().host_bytes().begin());
@@ -293,7 +293,7 @@ void LocalModel::go_back(const ModelPoint& departure) {
   parts_.intervals.current.start = departure;
 }
 
-void LocalModel::go_on(const AgreedState& state) {
+void LocalModel::resume(const AgreedState& state) {
   move_along(state);
 }
 
@@ -323,14 +323,14 @@ void LocalModel::forget_own() noexcept {
 }
 
 std::vector<std::span<const std::byte>> LocalModel::kept() const {
-  const auto& arrays = behind_agreement().arrays;
+  const auto& arrays = last_synchronized().arrays;
   return {arrays.begin(), arrays.end()};
 }
 
 std::uint64_t LocalModel::kept_digest() const {
   if (!private_) return 0;
   Hasher hasher;
-  const ModelPoint& kept = behind_agreement();
+  const ModelPoint& kept = last_synchronized();
   hasher.add_value(kept.steps);
   hasher.add_value(kept.known.usual_norm);
   for (const auto& array : kept.arrays) hasher.add(array);
@@ -339,11 +339,11 @@ std::uint64_t LocalModel::kept_digest() const {
 
 Status LocalModel::begin_with(const PrivatePart& part, const AgreedState& state) {
   const auto& layout = state.model.layout();
-  if (part.own_arrays.size() != layout.optimizer_arrays.size() || part.own_steps == 0) return ok();
+  if (part.local_arrays.size() != layout.optimizer_arrays.size() || part.local_steps == 0) return ok();
   if (auto made = make_private(state); !made) return made;
   ModelPoint& start = parts_.intervals.current.start;
-  start = {part.own_arrays, part.own_steps, state.model.statistics()};
-  start.known.usual_norm = part.own_norm;
+  start = {part.local_arrays, part.local_steps, state.model.statistics()};
+  start.known.usual_norm = part.local_norm;
   roll_back(state);
   return ok();
 }

@@ -51,7 +51,7 @@ class LocalModel {
   /// The batch has changed.
   void invalidate() noexcept { computed_ = false; }
   /// The batch is finished.
-  void settle() noexcept {
+  void release() noexcept {
     computed_ = false;
     finite_ = true;
   }
@@ -72,8 +72,8 @@ class LocalModel {
   /// True if no step was made since the delta was prepared.
   [[nodiscard]] bool is_prepared() const noexcept { return delta_ready_; }
   /// True if the delta, buffers included, may be part of a sum.
-  [[nodiscard]] bool movement_fits() const noexcept { return movement_fits_; }
-  [[nodiscard]] double movement_norm() const noexcept { return movement_norm_; }
+  [[nodiscard]] bool delta_fits() const noexcept { return delta_fits_; }
+  [[nodiscard]] double delta_norm() const noexcept { return delta_norm_; }
   [[nodiscard]] const GradientView& contribution() const noexcept { return mine_; }
   /// The delta has been sent; the next steps belong to the next delta. Cost: a copy of the model and of the
   /// optimizer's arrays.
@@ -85,8 +85,8 @@ class LocalModel {
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
   /// Of the last local step.
   [[nodiscard]] const devices::ApplyReport& applied() const noexcept { return applied_; }
-  [[nodiscard]] OwnSteps& own() noexcept { return parts_.intervals.current.steps; }
-  [[nodiscard]] const OwnSteps& own() const noexcept { return parts_.intervals.current.steps; }
+  [[nodiscard]] LocalSteps& own() noexcept { return parts_.intervals.current.steps; }
+  [[nodiscard]] const LocalSteps& own() const noexcept { return parts_.intervals.current.steps; }
   /// Turns sketches of local steps and deltas on or off. Cost: one pass over each.
   void sketch(bool wanted) noexcept { sketching_ = wanted; }
   [[nodiscard]] const StepSketches& sketches() const noexcept { return sketches_; }
@@ -108,17 +108,17 @@ class LocalModel {
   void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before,
              const GradientView& left);
 
-  /// For replays: returns the copy to the point of a depart(), to repeat the steps made from there. go_on()
+  /// For replays: returns the copy to the point of a depart(), to repeat the steps made from there. resume()
   /// then applies the reference's change as agreed() did.
-  void go_back(const ModelPoint& departure);
-  void go_on(const AgreedState& state);
+  void return_to(const ModelPoint& departure);
+  void resume(const AgreedState& state);
 
   /// Makes the private copy if there is none. Errors: unavailable (memory).
   Status make_private(const AgreedState& state);
   /// Optimizer arrays of the local steps, as of the last synchronization; empty if there were no steps.
   [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
-  [[nodiscard]] std::uint64_t kept_steps() const noexcept { return behind_agreement().steps; }
-  [[nodiscard]] double kept_norm() const noexcept { return behind_agreement().known.usual_norm; }
+  [[nodiscard]] std::uint64_t kept_steps() const noexcept { return last_synchronized().steps; }
+  [[nodiscard]] double kept_norm() const noexcept { return last_synchronized().known.usual_norm; }
   /// The norm to which the next local step clips its gradient; 0: no limit.
   [[nodiscard]] double longest_gradient(const AgreedState& state) const {
     return devices::longest_gradient(parts_.optimizer, (private_ ? *private_ : state.model).statistics());
@@ -132,7 +132,7 @@ class LocalModel {
   explicit LocalModel(const Parts& parts) : parts_(parts) {}
   Result<bool> gradient_fits();
   void count_part(double part);
-  [[nodiscard]] const ModelPoint& behind_agreement() const noexcept {
+  [[nodiscard]] const ModelPoint& last_synchronized() const noexcept {
     return parts_.intervals.oldest().start;
   }
   [[nodiscard]] ModelPoint point() const;
@@ -146,15 +146,15 @@ class LocalModel {
 
   const Parts parts_;
   std::unique_ptr<devices::Memory> memory_;
-  GradientView gradient_;                             ///< [P + B] on the device
-  std::unique_ptr<devices::Memory> movement_memory_;  ///< null before the first delta
-  GradientView mine_;                                 ///< host view of this round's contribution
+  GradientView gradient_;                          ///< [P + B] on the device
+  std::unique_ptr<devices::Memory> delta_memory_;  ///< null before the first delta
+  GradientView mine_;                              ///< host view of this round's contribution
   std::optional<devices::ModelState> private_;
   std::uint64_t private_steps_ = 0;  ///< made on it
   StepSketches sketches_;
   bool sketching_ = false;
-  bool movement_fits_ = true;
-  double movement_norm_ = 0;
+  bool delta_fits_ = true;
+  double delta_norm_ = 0;
   bool delta_ready_ = false;  ///< mine_ is the current delta
   bool computed_ = false;     ///< gradient_ belongs to the current batch
   bool finite_ = true;

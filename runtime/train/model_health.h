@@ -39,7 +39,7 @@ class ModelHealth {
                 double learning_rate_factor);
   /// True if the prepared delta may be part of a sum.
   [[nodiscard]] bool accepts_delta(const LocalModel& model) {
-    return model.movement_fits() && !explosions_.refuses_movement(model.movement_norm(), model.own());
+    return model.delta_fits() && !explosions_.rejects_delta(model.delta_norm(), model.own());
   }
   /// `rows` were dropped by a rejection.
   void refused(std::size_t rows) noexcept { guess_.refused(rows); }
@@ -49,14 +49,14 @@ class ModelHealth {
   /// The group has synchronized on rows with this loss.
   void agreed(double loss_sum, std::uint64_t rows) { explosions_.agreed(loss_sum, rows); }
   /// Sets the norm of the agreed parameters.
-  void stands_at(double norm) noexcept { explosions_.stands_at(norm); }
+  void state_at(double norm) noexcept { explosions_.state_at(norm); }
   /// After a round: the checkpoint on trial may have changed, or have reached this device's disk.
   void follow_trial(const AgreedState& state, const CheckpointCycle& checkpoints);
 
   /// At the start of a view: the model may have been replaced.
   void begin_view() { guess_.begin(); }
   /// The group has rolled back to another state.
-  void went_back() {
+  void rolled_back() {
     guess_.begin();
     explosions_ = ExplosionWatch(parts_.classes);
   }

@@ -28,7 +28,7 @@ class NormWatch {
   }
   /// The largest relative change of the smoothed squared norm since the last synchronization.
   [[nodiscard]] double change() const noexcept { return change_; }
-  [[nodiscard]] bool calls(const sync::policy::Schedule& schedule) const noexcept {
+  [[nodiscard]] bool requests_sync(const sync::policy::Schedule& schedule) const noexcept {
     return schedule.local && schedule.local->early && change_ >= schedule.local->early->change;
   }
   void agreed() noexcept { change_ = 0; }

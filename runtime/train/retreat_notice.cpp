@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/state/going_back.h"
+#include "runtime/state/rollback.h"
 #include "sync/policy/divergence.h"
 
 namespace rivulet::runtime {
@@ -19,18 +19,18 @@ void RetreatNotice::show(std::span<const sync::policy::ControllerMemory> agreed)
   const TimePoint now = clock_.now();
   if (tries > tries_) {
     until_ = now + shown_for;
-    went_back_to_ = words_of_good(Divergence::good(agreed));
+    rolled_back_to_ = words_of_good(Divergence::good(agreed));
   }
   tries_ = tries;
   std::string phrase;
   if (tries > 0 || now < until_)
     phrase = fmt::format(
         "the model had diverged, and the group rolled back to {}, at {:.3g} of the learning rate; {}",
-        went_back_to_, Divergence::learning_rate_factor(agreed),
+        rolled_back_to_, Divergence::learning_rate_factor(agreed),
         tries > 0 ? "not confirmed by new rows yet" : "confirmed by the rows since");
   if (phrase == shown_) return;
   shown_ = phrase;
-  status_.set_went_back(std::move(phrase));
+  status_.set_rolled_back(std::move(phrase));
 }
 
 }  // namespace rivulet::runtime

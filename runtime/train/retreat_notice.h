@@ -22,7 +22,7 @@ class RetreatNotice {
   NodeStatus& status_;
   std::uint32_t tries_ = 0;
   TimePoint until_{};
-  std::string went_back_to_;
+  std::string rolled_back_to_;
   std::string shown_;
 };
 

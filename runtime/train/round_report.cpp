@@ -20,7 +20,7 @@ RoundReport::RoundReport(const Parts& parts)
     : parts_(parts),
       created_(parts.clock.now()),
       metrics_(parts.metrics),
-      agreement_(parts.metrics, parts.status),
+      sync_metrics_(parts.metrics, parts.status),
       ledger_(parts.metrics, parts.status, parts.partitions, parts.topics),
       prequential_(parts.prequential_window),
       own_(own_window),
@@ -33,10 +33,10 @@ void RoundReport::enter_view(const sync::ViewSpec& spec, const sync::policy::Con
   parts_.status.view = spec.number;
   parts_.status.rank = spec.rank;
   parts_.status.world = spec.world();
-  agreement_.enter_view(controllers);
+  sync_metrics_.enter_view(controllers);
 }
 
-void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch) {
+void RoundReport::all_published(Fate fate, std::size_t own, const BatchView& batch) {
   measure_guess(own, batch);
   if (fate != Fate::trained || own == 0) return;
   observe_delay(batch);
@@ -104,7 +104,7 @@ void RoundReport::took_batch(std::size_t rows) {
   parts_.status.batch_rows = static_cast<std::uint32_t>(rows);
 }
 
-void RoundReport::own_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows) {
+void RoundReport::local_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows) {
   took_batch(rows);
   metrics_.steps_local.add(1);
   parts_.status.compute_s += compute_seconds;
@@ -123,7 +123,7 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   auto& status = parts_.status;
   status.wait_s += times.wait_seconds;
   // Time and rows of local steps were counted with each step.
-  if ((mine.flags & sync::flag_own_steps) == 0) {
+  if ((mine.flags & sync::flag_local_steps) == 0) {
     status.compute_s += round.compute_seconds;
     took_batch(mine.rows);
   }
@@ -138,7 +138,7 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   status.rows_waiting = round.rows_waiting;
   if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1) status.digests_compared += table.size();
   count_speculation(session.early());
-  agreement_.ended(session.policy_state(), round.view.transport->counters());
+  sync_metrics_.ended(session.policy_state(), round.view.transport->counters());
   measure_state(*session.last_round(), round.seconds_training);
   measure_own(mine);
   ledger_.publish(round.state, now);
@@ -146,13 +146,13 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
 
 void RoundReport::kept(const sync::Residual& residual) {
   metrics_.residual.set(residual.norm());
-  agreement_.slots(residual.slot_bytes());
+  sync_metrics_.slots(residual.slot_bytes());
 }
 
 void RoundReport::count_mode(Mode mode) {
   switch (mode) {
     case Mode::idle: metrics_.steps_idle.add(1); break;
-    case Mode::hold: metrics_.steps_held.add(1); break;
+    case Mode::defer: metrics_.steps_deferred.add(1); break;
     case Mode::skip: metrics_.steps_skipped.add(1); break;
     case Mode::gradients:
     case Mode::delta: break;  // counted where they are applied
@@ -188,7 +188,7 @@ void RoundReport::measure_guess(std::size_t own, const BatchView& batch) {
 void RoundReport::measure_state(const sync::Round& round, double seconds_training) {
   const sync::RoundTotals& all = round.totals;
   const Mode mode = round.plan().now.mode;
-  if (all.rows == 0 || mode == Mode::hold || mode == Mode::idle) return;
+  if (all.rows == 0 || mode == Mode::defer || mode == Mode::idle) return;
   prequential_.add(all.rows, all.loss_sum, all.correct);
   metrics_.loss_last.set(all.loss_sum / static_cast<double>(all.rows));
   const double loss = prequential_.loss();

@@ -9,10 +9,10 @@
 #include "runtime/process/log.h"
 #include "runtime/status/ledger_metrics.h"
 #include "runtime/status/node_status.h"
-#include "runtime/train/agreement_metrics.h"
 #include "runtime/train/local_interval.h"
 #include "runtime/train/make_step.h"
 #include "runtime/train/progress.h"
+#include "runtime/train/sync_metrics.h"
 #include "runtime/train/train_metrics.h"
 #include "runtime/train/view.h"
 
@@ -56,7 +56,7 @@ class RoundReport {
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
   /// `own` rows of the batch are finished. credit() counts them once the group has decided about them.
-  void settled(Fate fate, std::size_t own, const BatchView& batch);
+  void all_published(Fate fate, std::size_t own, const BatchView& batch);
   /// The agreed state contains more of this device's rows: trained and dropped ones. Rows are counted only
   /// here, so that pages, metrics and ledger cannot differ.
   struct Credit {
@@ -68,7 +68,7 @@ class RoundReport {
   /// Rows dropped as not finite, in this run.
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
   void stepped(const StepMade& made, sync::policy::Mode mode);
-  void own_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows);
+  void local_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows);
   /// The round has ended. Fills in times.sync_seconds.
   struct Ended {
     const View& view;
@@ -95,7 +95,7 @@ class RoundReport {
   const Parts parts_;
   const TimePoint created_;
   TrainMetrics metrics_;
-  AgreementMetrics agreement_;
+  SyncMetrics sync_metrics_;
   LedgerMetrics ledger_;
   Prequential prequential_;
   Prequential own_;      ///< loss of this device's own rows

@@ -91,12 +91,12 @@ void RoundRows::keep() {
 
 void RoundRows::move_next_offsets() {
   for (const RowInterval& interval : announced_.intervals) next_offsets_[interval.partition] = interval.next;
-  parts_.ledger.settle(next_offsets_);
+  parts_.ledger.prune(next_offsets_);
 }
 
-std::size_t RoundRows::settle() {
+std::size_t RoundRows::release() {
   const std::size_t own = batch_.own_rows();
-  batch_.settle(parts_.rows);
+  batch_.release(parts_.rows);
   if (own > 0 && parts_.rows.is_worth_filling()) parts_.ingest.notify();
   return own;
 }
@@ -106,7 +106,7 @@ void RoundRows::leave(const AgreedState& state) {
     if (owns(partition)) parts_.ledger.began(partition, progress.start);
 }
 
-void RoundRows::stand_at(const AgreedState& state) {
+void RoundRows::start_at(const AgreedState& state) {
   pending() = {};
   next_offsets_.clear();
   for (const auto& [partition, progress] : state.partitions)
@@ -114,7 +114,7 @@ void RoundRows::stand_at(const AgreedState& state) {
   buffer::Cursors from = parts_.ledger.begins();
   std::erase_if(from, [&](const auto& began) { return !owns(began.first); });
   for (const auto& [partition, at] : next_offsets_) from[partition] = at;
-  if (assigned_ && keeps_all_behind(from)) return parts_.ledger.settle(next_offsets_);
+  if (assigned_ && keeps_all_behind(from)) return parts_.ledger.prune(next_offsets_);
   assign(from);
 }
 

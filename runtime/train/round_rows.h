@@ -13,8 +13,8 @@
 #include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/ingest/assignment_slot.h"
 #include "runtime/state/agreed_state.h"
+#include "runtime/train/injected_rows.h"
 #include "runtime/train/local_interval.h"
-#include "runtime/train/row_copies.h"
 #include "sync/message/facts.h"
 
 namespace rivulet::runtime {
@@ -40,7 +40,7 @@ class RoundRows {
 
   /// The partitions of this device, sorted.
   [[nodiscard]] std::span<const PartitionId> partitions() const noexcept { return partitions_; }
-  /// Sets the partitions that the view assigns. True if they have changed; stand_at() then reads the new
+  /// Sets the partitions that the view assigns. True if they have changed; start_at() then reads the new
   /// ones.
   bool own(std::vector<PartitionId> partitions);
 
@@ -55,7 +55,9 @@ class RoundRows {
   /// the batch has changed.
   bool fill(std::size_t assigned, bool whole);
   /// Adds injected rows to the batch, for computing only. Returns their number.
-  std::size_t lend(RowCopies& copies, double for_each_own) { return copies.lend(batch_, for_each_own); }
+  std::size_t lend(InjectedRows& injected, double for_each_own) {
+    return injected.inject(batch_, for_each_own);
+  }
 
   /// Builds this round's announcement: the batch's rows, the skipped ranges around them, and pending rows.
   /// Errors: the ledger's.
@@ -73,12 +75,12 @@ class RoundRows {
   /// Drops the pending rows, which a dry run never folds.
   void forget_pending() { pending() = {}; }
   /// Finishes the batch and frees its slots. Returns its number of own rows.
-  std::size_t settle();
+  std::size_t release();
   void put_back() { batch_.put_back(parts_.rows); }
 
   /// After a state was set. Discards rows that the state has used, keeps the others, and reads missing rows
   /// again. The first call starts the reader.
-  void stand_at(const AgreedState& state);
+  void start_at(const AgreedState& state);
   /// Before giving up a state: partitions that the next state may lack are read from where the group began.
   void leave(const AgreedState& state);
 

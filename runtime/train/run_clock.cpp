@@ -15,7 +15,7 @@ void RunClock::enter_view(TimePoint now, const sync::ViewSpec& spec, const Agree
              {"rows_so_far", std::to_string(state.rows - counts_from_.rows)}});
 }
 
-void RunClock::ask(sync::Facts& facts, TimePoint now, std::size_t rows) const {
+void RunClock::add_stop_conditions(sync::Facts& facts, TimePoint now, std::size_t rows) const {
   facts.stop_at_step = limit_.rounds > 0 ? counts_from_.step + limit_.rounds : 0;
   facts.stop_at_rows = limit_.rows > 0 ? counts_from_.rows + limit_.rows : 0;
   if (time_is_up(now) || dry_run_is_over(rows)) facts.flags |= sync::flag_stop;

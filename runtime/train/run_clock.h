@@ -27,7 +27,7 @@ class RunClock {
 
   /// Writes the stop conditions into the round's facts: limits, and flag_stop if the time is over or `rows`
   /// more rows complete a dry run.
-  void ask(sync::Facts& facts, TimePoint now, std::size_t rows) const;
+  void add_stop_conditions(sync::Facts& facts, TimePoint now, std::size_t rows) const;
   /// True if the seconds of --stop-after are over.
   [[nodiscard]] bool time_is_up(TimePoint now) const {
     return limit_.seconds > 0 && seconds_since_entry(now) >= limit_.seconds;

@@ -47,7 +47,7 @@ void ScoreWindow::add(const devices::StepReport& report, const BatchView& batch,
   block.correct += std::min<std::uint64_t>(report.correct, counted);
   block.loss_sum += report.loss_sum;
   if (report.answers.empty()) return;
-  told_ = true;
+  reported_ = true;
   if (all_names_.empty())
     count_errors(block, report, batch, counted);
   else
@@ -130,7 +130,7 @@ OwnScores ScoreWindow::scores() const {
     return out;
   }
   out.accuracy = static_cast<double>(correct) / rows;
-  if (told_) add_classes(out);
+  if (reported_) add_classes(out);
   return out;
 }
 

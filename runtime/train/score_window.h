@@ -59,7 +59,7 @@ class ScoreWindow {
   std::array<Block, blocks> blocks_;
   std::size_t at_ = 0;                ///< the newest
   std::vector<ClassCounts> classes_;  ///< sums over blocks
-  bool told_ = false;                 ///< the trainer reports its predictions
+  bool reported_ = false;             ///< the trainer reports its predictions
 };
 
 }  // namespace rivulet::runtime

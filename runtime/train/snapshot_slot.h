@@ -17,7 +17,7 @@ class SnapshotSlot {
   explicit SnapshotSlot(std::optional<devices::ModelState> space) : space_(std::move(space)) {}
 
   // reader
-  void ask() noexcept { state_.store(State::wanted, std::memory_order_release); }
+  void request() noexcept { state_.store(State::requested, std::memory_order_release); }
   [[nodiscard]] bool ready() const noexcept { return state_.load(std::memory_order_acquire) == State::ready; }
   /// Valid from ready() until the next ask().
   [[nodiscard]] const devices::ModelState& model() const { return *space_; }
@@ -25,7 +25,7 @@ class SnapshotSlot {
 
   // train thread
   void offer(const devices::ModelState& model, std::uint64_t step, double seconds) {
-    if (!space_ || state_.load(std::memory_order_acquire) != State::wanted || step == copied_step_) return;
+    if (!space_ || state_.load(std::memory_order_acquire) != State::requested || step == copied_step_) return;
     space_->copy_from(model);
     copied_step_ = step;
     seconds_ = seconds;
@@ -33,7 +33,7 @@ class SnapshotSlot {
   }
 
  private:
-  enum class State : std::uint8_t { resting, wanted, ready };
+  enum class State : std::uint8_t { resting, requested, ready };
   std::optional<devices::ModelState> space_;  // train thread while wanted, reader while ready
   double seconds_ = 0;                        // same
   std::uint64_t copied_step_ = 0;             // train thread

@@ -19,15 +19,15 @@ class StepSketches {
     rows_ += rows;
   }
   /// Sets the delta [P] of `steps` local steps since the last synchronization.
-  void moved(const GradientView& movement, std::uint32_t steps) {
+  void add_delta(const GradientView& delta, std::uint32_t steps) {
     steps_behind_ = steps;
     sync::Sketch sketch;
-    sketch.add(movement);
-    movement_ = sketch.folded();
+    sketch.add(delta);
+    delta_ = sketch.folded();
   }
   /// The group has synchronized. Keeps a single step, which the next one completes to a pair.
   void begin() {
-    movement_ = {};
+    delta_ = {};
     if (steps_ > 1) clear();
   }
   /// Discards all steps: they are unrelated to the next ones.
@@ -36,7 +36,7 @@ class StepSketches {
     even_.clear();
     steps_ = 0;
     rows_ = 0;
-    movement_ = {};
+    delta_ = {};
   }
 
   /// Inner product of the sums of the odd and of the even steps; 0 until both exist.
@@ -64,7 +64,7 @@ class StepSketches {
     const double rows_of_a_step = static_cast<double>(rows_) / steps_;
     return distance / (1 / halves(0) + 1 / halves(1)) * rows_of_a_step;
   }
-  [[nodiscard]] const std::array<float, sync::Sketch::small>& movement() const noexcept { return movement_; }
+  [[nodiscard]] const std::array<float, sync::Sketch::small>& delta() const noexcept { return delta_; }
 
  private:
   /// Number of even (0) or odd (1) steps.
@@ -75,7 +75,7 @@ class StepSketches {
 
   sync::Sketch odd_;
   sync::Sketch even_;
-  std::array<float, sync::Sketch::small> movement_{};
+  std::array<float, sync::Sketch::small> delta_{};
   std::uint32_t steps_ = 0;
   std::size_t rows_ = 0;
   std::uint32_t steps_behind_ = 0;  ///< in the delta

@@ -116,7 +116,7 @@ bool StreamWatch::look_at_loss(const devices::StepReport& report, const BatchVie
     const double loss = report.loss_sum / static_cast<double>(report.rows);
     add(std::isfinite(loss) ? loss / (1 + loss) : 1);
   }
-  const auto usual = rise ? what_it_rose_from(*rise) : std::nullopt;
+  const auto usual = rise ? baseline_of(*rise) : std::nullopt;
   if (!usual || rows_ < beginning_rows) return false;
   ++rises_;
   rose_at_ = parts_.clock.now();
@@ -139,7 +139,7 @@ double StreamWatch::itself(double error) const {
 
 /// Returns the previous error if the rise is relevant, else nullopt. Small rises add up: the error before the
 /// first of them stays the reference.
-std::optional<double> StreamWatch::what_it_rose_from(const Adwin::Sides& rise) {
+std::optional<double> StreamWatch::baseline_of(const Adwin::Sides& rise) {
   const double usual = usual_error_ > 0 ? usual_error_ : rise.older;
   const bool matters = itself(rise.newer) >= (1 + least_rise) * itself(usual);
   usual_error_ = matters ? rise.newer : usual;

@@ -37,12 +37,12 @@ class StreamWatch {
   /// Called regularly, also without rows: expires findings.
   void pass();
   /// True if the loss has risen and the group has not reacted yet: the stream has changed.
-  [[nodiscard]] bool tell_change() noexcept {
-    told_ = rises_;
+  [[nodiscard]] bool report_change() noexcept {
+    reported_ = rises_;
     return rises_ > heeded_;
   }
   /// The group has made a step with the change reported last. Lost and deferred rounds do not count.
-  void heed_change() noexcept { heeded_ = told_; }
+  void heed_change() noexcept { heeded_ = reported_; }
 
  private:
   struct Feature {
@@ -58,7 +58,7 @@ class StreamWatch {
   /// True if the loss has risen.
   [[nodiscard]] bool look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own);
   [[nodiscard]] double itself(double error) const;
-  std::optional<double> what_it_rose_from(const Adwin::Sides& rise);
+  std::optional<double> baseline_of(const Adwin::Sides& rise);
   void show();
 
   const Parts parts_;
@@ -68,7 +68,7 @@ class StreamWatch {
   Adwin errors_;
   double usual_error_ = 0;  ///< reference for a rise
   std::uint64_t rows_ = 0;
-  std::uint64_t rises_ = 0, told_ = 0, heeded_ = 0;
+  std::uint64_t rises_ = 0, reported_ = 0, heeded_ = 0;
   StreamFindings shown_;
   std::vector<std::string> moved_;  ///< names of features in what is shown
   TimePoint shown_at_{};

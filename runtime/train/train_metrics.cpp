@@ -9,12 +9,12 @@ namespace rivulet::runtime {
 using sync::membership::Ignored;
 
 TrainMetrics::TrainMetrics(MetricsSink& sink)
-    : copies_trained(sink.counter("copies_trained_total")),
+    : injected_trained(sink.counter("injected_rows_trained_total")),
       batch_rows(sink.histogram("batch_rows")),
       steps_applied(sink.counter("train_steps_total", {{"result", "applied"}})),
       steps_skipped(sink.counter("train_steps_total", {{"result", "skipped"}})),
       steps_idle(sink.counter("train_steps_total", {{"result", "idle"}})),
-      steps_held(sink.counter("train_steps_total", {{"result", "deferred"}})),
+      steps_deferred(sink.counter("train_steps_total", {{"result", "deferred"}})),
       steps_local(sink.counter("train_steps_total", {{"result", "local_step"}})),
       total(sink.histogram("step_duration_seconds", {{"phase", "total"}})),
       record_delay(sink.histogram("record_delay_seconds")),

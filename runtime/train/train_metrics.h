@@ -11,12 +11,12 @@ struct TrainMetrics {
   explicit TrainMetrics(MetricsSink& sink);
   void count_ignored(const sync::membership::IgnoredRecords& so_far);
 
-  Counter& copies_trained;
+  Counter& injected_trained;
   Histogram& batch_rows;
   Counter& steps_applied;
   Counter& steps_skipped;
   Counter& steps_idle;
-  Counter& steps_held;
+  Counter& steps_deferred;
   Counter& steps_local;
   Histogram& total;
   Histogram& record_delay;

@@ -9,7 +9,7 @@ constexpr Duration forming_step = std::chrono::milliseconds(20);
 constexpr Duration forming_pause_first = std::chrono::milliseconds(100);
 constexpr Duration forming_pause_last = std::chrono::seconds(2);
 constexpr Duration connecting_step = std::chrono::milliseconds(2);
-constexpr Duration say_again_after = std::chrono::seconds(30);
+constexpr Duration report_again_after = std::chrono::seconds(30);
 // The slowest link that must transfer a state: half of 100 kbit/s. The transport detects silent peers
 // earlier.
 constexpr double slowest_bytes_per_s = 0.05e6 / 8;
@@ -50,7 +50,7 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
     return ends(polled.error());
   }
   if (!polled.value()) {
-    say_waiting(now);
+    report_waiting(now);
     return later(forming_step);
   }
   view_ = std::make_unique<View>();
@@ -64,21 +64,21 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
   }
   view_->transport = std::move(transport).value();
   parts_.status.state.store(NodeState::connecting);
-  parts_.status.say("connecting to " + listed(view_->spec.members));
+  parts_.status.set_phrase("connecting to " + listed(view_->spec.members));
   stage_ = Stage::connecting;
   return again();
 }
 
-void ViewEntry::say_waiting(TimePoint now) {
+void ViewEntry::report_waiting(TimePoint now) {
   const auto missing = parts_.membership.waiting_for();
   parts_.status.state.store(NodeState::forming);
   const std::string phrase =
       missing.empty() ? "forming: confirming membership" : "forming: waiting for " + listed(missing);
-  if (phrase != parts_.status.phrase() || now >= say_again_at_) {
+  if (phrase != parts_.status.phrase() || now >= report_again_at_) {
     parts_.log.write(Level::info, phrase);
-    say_again_at_ = now + say_again_after;
+    report_again_at_ = now + report_again_after;
   }
-  parts_.status.say(phrase);
+  parts_.status.set_phrase(phrase);
 }
 
 ViewEntry::Outcome ViewEntry::connect() {
@@ -96,11 +96,11 @@ ViewEntry::Outcome ViewEntry::connect() {
     if (!digest) return ends(digest.error());
     exchange.give(encode_state(parts_.owner, *parts_.state, digest.value()));
   }
-  if (exchange.holds()) {
-    settle();
+  if (exchange.has_state()) {
+    confirm();
   } else {
     exchange.take();
-    parts_.status.say("adopting the state of the group, " + text_of(view_->spec.target));
+    parts_.status.set_phrase("adopting the state of the group, " + text_of(view_->spec.target));
   }
   stage_ = Stage::adopting;
   return again();
@@ -115,8 +115,8 @@ Duration ViewEntry::adoption_patience() const {
   return parts_.peer_deadline + from_seconds(static_cast<double>(bytes * lacking) / slowest_bytes_per_s);
 }
 
-void ViewEntry::settle() {
-  view_->exchange->settle();
+void ViewEntry::confirm() {
+  view_->exchange->confirm();
   view_->settling = true;
 }
 
@@ -134,7 +134,7 @@ ViewEntry::Outcome ViewEntry::adopt() {
   }
   if (auto replaced = replace_state(view_->exchange->taken()); !replaced)
     return not_adopted(replaced.error());
-  settle();
+  confirm();
   return again();
 }
 
@@ -153,10 +153,10 @@ Status ViewEntry::replace_state(std::span<const std::byte> image) {
                                           text_of(view_->spec.target) + " with " + view_->spec.digest};
   parts_.log.write(Level::info, "state adopted",
                    {{"had", text_of(parts_.state->stamp)}, {"has", text_of(target.stamp)}});
-  return stand_at(std::move(target));
+  return start_at(std::move(target));
 }
 
-Status ViewEntry::stand_at(AgreedState target) {
+Status ViewEntry::start_at(AgreedState target) {
   // The next state may lack a partition, because no state that used it was kept. Its rows are then read again
   // from where the group first began, not from the next offset of the state that is given up.
   parts_.rows.leave(*parts_.state);
@@ -165,14 +165,14 @@ Status ViewEntry::stand_at(AgreedState target) {
   parts_.state.replace(std::move(target));
   parts_.checkpoints.forget_saved();
   parts_.model.adopt(*parts_.state, before, rows_before, parts_.residual.left());
-  parts_.rows.stand_at(*parts_.state);
-  return hold_state();  // for the next READY, even if this view fails
+  parts_.rows.start_at(*parts_.state);
+  return announce_state();  // for the next READY, even if this view fails
 }
 
-Status ViewEntry::hold_state() {
+Status ViewEntry::announce_state() {
   const auto digest = digest_of(*parts_.state, parts_.device);
   if (!digest) return digest.error();
-  parts_.membership.hold_state(parts_.state->stamp, digest.value().hex(), parts_.state->rows);
+  parts_.membership.announce_state(parts_.state->stamp, digest.value().hex(), parts_.state->rows);
   return ok();
 }
 

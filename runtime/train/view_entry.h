@@ -70,9 +70,9 @@ class ViewEntry {
     stage_ = Stage::forming;
   }
   /// Puts stamp and digest of the state into the next READY. Errors: the device's.
-  Status hold_state();
+  Status announce_state();
   /// Between views: replaces the state by the one that the group rolls back to. Errors: the device's.
-  Status go_back(AgreedState to) { return stand_at(std::move(to)); }
+  Status roll_back(AgreedState to) { return start_at(std::move(to)); }
 
  private:
   Outcome form(bool was_in_group);
@@ -80,11 +80,11 @@ class ViewEntry {
   Outcome adopt();
   Outcome not_connected(Error error);
   Outcome not_adopted(Error error);
-  void say_waiting(TimePoint now);
+  void report_waiting(TimePoint now);
   [[nodiscard]] Duration adoption_patience() const;
-  void settle();
+  void confirm();
   Status replace_state(std::span<const std::byte> image);
-  Status stand_at(AgreedState target);
+  Status start_at(AgreedState target);
   [[nodiscard]] Outcome later(Duration d) const { return {.turn = {.wake_at = parts_.clock.now() + d}}; }
   [[nodiscard]] static Outcome again() { return {.turn = {.work = 1}}; }
   [[nodiscard]] static Outcome ends(Error error) { return {.error = std::move(error)}; }
@@ -94,7 +94,7 @@ class ViewEntry {
   std::unique_ptr<View> view_;
   TimePoint form_again_at_{};
   Duration forming_pause_{};
-  TimePoint say_again_at_{};
+  TimePoint report_again_at_{};
 };
 
 }  // namespace rivulet::runtime

@@ -24,8 +24,8 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       clock_(config.stop_after, config.dry_run),
       residual_(
           sync::Residual(config.session.shape,
-                         sync::policy::agrees_on_movements(config.session.policy, parts.catalog.controllers),
-                         config.session.movement_per_gradient)),
+                         sync::policy::exchanges_deltas(config.session.policy, parts.catalog.controllers),
+                         config.session.delta_per_gradient)),
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
       entry_(entry_parts()),
@@ -33,9 +33,9 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
                config_.classification}),
       stream_(stream_parts()),
       scores_(score_parts()),
-      measures_(config.speed_hint),
-      copies_({config.session.row_shape, config.usual_features, config.features_may_miss}, config.classes,
-              config.copies_seed) {}
+      measurements_(config.speed_hint),
+      injected_rows_({config.session.row_shape, config.usual_features, config.features_may_miss},
+                     config.classes, config.injection_seed) {}
 
 Worker::~Worker() = default;
 
@@ -43,10 +43,10 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const
   auto memory = allocate(config, parts);
   if (!memory) return memory.error();
   std::unique_ptr<Worker> worker(new Worker(config, parts, std::move(memory).value()));
-  if (auto held = worker->entry_.hold_state(); !held) return held.error();
+  if (auto held = worker->entry_.announce_state(); !held) return held.error();
   worker->checkpoints_.begin(parts.state->stamp);
   worker->report_.metrics().model_parameters.set(static_cast<double>(parts.trainer.layout().parameters));
-  worker->rows().stand_at(*parts.state);  // the source needs its assignment before the first poll
+  worker->rows().start_at(*parts.state);  // the source needs its assignment before the first poll
   return worker;
 }
 
@@ -73,7 +73,7 @@ CheckpointCycle::Parts Worker::checkpoint_parts() const {
 }
 
 Status Worker::begin_with(const PrivatePart& part) {
-  const bool of_deltas = residual_.numbers().of_movements();
+  const bool of_deltas = residual_.numbers().of_deltas();
   residual_.restore(part, *parts_.state);
   return of_deltas ? model().begin_with(part, *parts_.state) : ok();
 }
@@ -111,21 +111,22 @@ Turn Worker::step() {
   const TimePoint now = parts_.clock.now();
   parts_.status.train_beat_ns = now.time_since_epoch().count();
   parts_.status.own_rows.store(model().own().rows(), std::memory_order_relaxed);
-  static_cast<void>(parts_.status.settle());  // what cannot be shown now is retried in the next step
+  static_cast<void>(
+      parts_.status.publish_deferred());  // what cannot be shown now is retried in the next step
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
   stream_.pass();
-  checkpoints_.watch(control_.complaint);
+  checkpoints_.watch(control_.problem);
   const Duration leaving = leaving_for(now);
   if (view_ && leaving > leave_patience)
     return lost({ErrorCode::timed_out, "the round did not end while this device was waiting to leave"});
   switch (phase_) {
     case Phase::entering: return enter();
     case Phase::collecting: return collect();
-    case Phase::agreeing: return agree();
+    case Phase::synchronizing: return synchronize();
     case Phase::paying: return pay();
     case Phase::draining: return drain();
-    case Phase::going_back: return go_back();
+    case Phase::going_back: return roll_back();
     case Phase::ended: break;
   }
   return {.finished = true};
@@ -137,7 +138,7 @@ bool Worker::may_enter(TimePoint now) {
   const auto& schedule = view_->session->plan().next;
   const std::size_t assigned = schedule.rows[view_->spec.rank];
   const std::size_t have = rows().batch().own_rows() + rows().waiting();
-  if (now >= round_.times.last_ended + schedule.wait || asked_to_end()) return true;
+  if (now >= round_.times.last_ended + schedule.wait || end_requested()) return true;
   if (schedule.rest) return have >= std::max<std::size_t>(1, assigned) || view_->session->peer_entered();
   return have >= std::min(assigned, rows().batch().rows_max());
 }
@@ -146,7 +147,7 @@ Turn Worker::collect() {
   const TimePoint now = parts_.clock.now();
   if (view_->session->poll() == Progress::failed) return lost(view_->session->error());
   const auto& schedule = view_->session->plan().next;
-  if (is_apart()) return step_apart();
+  if (steps_locally()) return step_locally();
   if (!may_enter(now)) {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
     return {.wake_at = round_.times.last_ended + schedule.wait};
@@ -162,7 +163,7 @@ Turn Worker::collect() {
 
 Turn Worker::compute_and_enter() {
   const bool is_new = !model().is_computed();
-  if (is_new) add_copies();
+  if (is_new) inject_rows();
   if (auto computed = model().compute(rows().batch().view(), rows().batch().own_rows(), *parts_.state);
       !computed)
     return end(computed.error());
@@ -171,11 +172,11 @@ Turn Worker::compute_and_enter() {
     scores_.computed(model().report(), rows().batch().view(), rows().batch().own_rows());
     health_.computed(model(), rows().batch().view(), rows().batch().own_rows(), *parts_.state,
                      view_->session->plan().now.learning_rate_factor);
-    measures_.stepped(rows().batch().rows(), model().compute_seconds());
-    offer_copies();
+    measurements_.stepped(rows().batch().rows(), model().compute_seconds());
+    offer_rows();
   }
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
-  if (auto checked = check_movement(); !checked) return end(checked.error());
+  if (auto checked = check_delta(); !checked) return end(checked.error());
   const bool contributes = model().own().rows() > 0 || rows().batch().rows() > 0;
   if (contributes && model().finite() && !round_.delta_refused) health_.contributed();
   if (auto known = refresh_digest(); !known) return end(known.error());
@@ -188,16 +189,16 @@ Turn Worker::compute_and_enter() {
   round_.times.due = round_.times.early ? round_.times.entered + entered_by.latest() / entered_by.steps()
                                         : round_.times.last_ended + entered_by.latest();
   round_.times.peers_due = round_.times.entered >= round_.times.due;
-  give_copies();
+  send_rows();
   view_->session->begin_facts(facts, my_section(), model().contribution(),
                               round_.times.peers_due ? sync::Peers::due : sync::Peers::have_time);
   ++parts_.status.rounds;
   if (overlaps()) depart();
-  phase_ = Phase::agreeing;
+  phase_ = Phase::synchronizing;
   return again();
 }
 
-Turn Worker::agree() {
+Turn Worker::synchronize() {
   if (!round_.times.peers_due && parts_.clock.now() >= round_.times.due) {
     round_.times.peers_due = true;
     view_->session->peers_are_due();
@@ -214,7 +215,7 @@ Turn Worker::agree() {
                                   rows().partitions(), config_.owner.topics);
       !fits)
     return lost(fits.error());
-  if (auto received = receive_copies(); !received) return lost(received.error());
+  if (auto received = receive_rows(); !received) return lost(received.error());
   if (auto done = carry_out(view_->session->plan().now); !done) return end(done.error());
   if (phase_ == Phase::paying) return again();
   view_->session->finish(false);
@@ -224,7 +225,7 @@ Turn Worker::agree() {
 /// Aggregating modes continue with the payload; all others finish their rows here.
 Status Worker::carry_out(const sync::policy::Decision& decision) {
   if (model().departed() && decision.mode != Mode::delta) {
-    undo_own_steps();
+    undo_local_steps();
     return ok();
   }
   switch (decision.mode) {
@@ -244,13 +245,13 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
       stream_.heed_change();                         // aggregating devices do the same
       if (config_.dry_run) rows().forget_pending();  // a dry run never folds them
       return ok();
-    case Mode::hold:
+    case Mode::defer:
       if (!model().finite()) keep(Fate::dropped);
       return ok();
     case Mode::idle:
       if (!config_.dry_run && only_offsets_move(view_->session->table())) {
         if (auto folded = fold_offsets(); !folded) return folded;
-        settle(Fate::dropped);
+        release(Fate::dropped);
         credit();
       } else if (rows().batch().own_rows() > 0) {
         keep(Fate::dropped);  // not finite on every device: dropped, announced later
@@ -284,12 +285,12 @@ Result<bool> Worker::apply_agreed() {
   });
   if (!made) return made.error();
   rows().fold(!checkpoints_.saves());
-  settle(made.value().finite ? Fate::trained : Fate::dropped);
+  release(made.value().finite ? Fate::trained : Fate::dropped);
   credit();
   if (step.decision.mode != Mode::delta)
     model().follow_group();
   else if (!model().agreed(*parts_.state, made.value().finite, residual_.numbers().left()))
-    undo_own_steps();
+    undo_local_steps();
   if (made.value().finite) learn_of_streams();
   report_.stepped(made.value(), step.decision.mode);
   return made.value().finite;
@@ -307,19 +308,20 @@ Status Worker::fold_offsets() {
 }
 
 /// Finishes the rows of the batch and frees their slots.
-void Worker::settle(Fate fate) {
-  report_.settled(model().finite() ? fate : Fate::dropped, rows().batch().own_rows(), rows().batch().view());
+void Worker::release(Fate fate) {
+  report_.all_published(model().finite() ? fate : Fate::dropped, rows().batch().own_rows(),
+                        rows().batch().view());
   // A dry run has no ledger.
   if (config_.dry_run && !model().finite())
     report_.credit({.nonfinite = rows().batch().own_rows()}, parts_.state->stamp.step);
-  rows().settle();
-  model().settle();
+  rows().release();
+  model().release();
 }
 
 /// The round used rows but did not aggregate: they are announced with the next round that does.
 void Worker::keep(Fate fate) {
   rows().keep();
-  settle(fate);
+  release(fate);
 }
 
 Turn Worker::wait_for_peers() {
@@ -333,13 +335,13 @@ Turn Worker::after_round(bool went_on) {
                  clock_.seconds_since_entry(parts_.clock.now()), rows().waiting()},
                 round_.times);
   scores_.show();
-  measures_.ended(view_->session->table(), view_->spec.rank, round_.times.sync_seconds);
+  measurements_.ended(view_->session->table(), view_->spec.rank, round_.times.sync_seconds);
   const auto& decision = view_->session->plan().now;
-  if (decision.mode == Mode::hold) measures_.held();
+  if (decision.mode == Mode::defer) measurements_.round_deferred();
   const auto& next = view_->session->plan().next;
-  parts_.status.agreement_due_s.store(to_seconds(std::max(next.wait, next.latest())));
+  parts_.status.sync_due_s.store(to_seconds(std::max(next.wait, next.latest())));
   if (decision.mode != Mode::idle)
-    measures_.norms().agreed();  // an unsuccessful request is not repeated at once
+    measurements_.norms().agreed();  // an unsuccessful request is not repeated at once
   residual_.follow(*parts_.state);
   report_.kept(residual_.numbers());
   if (auto known = measure_state(); !known) return end(known.error());

@@ -30,7 +30,7 @@
 #include "runtime/train/live_scores.h"
 #include "runtime/train/local_interval.h"
 #include "runtime/train/local_model.h"
-#include "runtime/train/measures.h"
+#include "runtime/train/measurements.h"
 #include "runtime/train/model_health.h"
 #include "runtime/train/round_report.h"
 #include "runtime/train/round_rows.h"
@@ -64,7 +64,7 @@ struct WorkerConfig {
   GuessWatch::Targets targets = GuessWatch::Targets::classes;
   std::uint64_t prequential_window = 1000;
   std::size_t classes = 0;               ///< number of labels; 0: numeric targets
-  std::uint64_t copies_seed = 1;         ///< selects the injected rows
+  std::uint64_t injection_seed = 1;      ///< selects the injected rows
   std::uint64_t model_seed = 1;          ///< of the initial model of the job
   std::vector<float> usual_features;     ///< sync::RowFormat
   bool features_may_miss = false;        ///< same
@@ -137,7 +137,15 @@ class Worker final : public Agent {
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return report_.time_to_accuracy(); }
 
  private:
-  enum class Phase : std::uint8_t { entering, collecting, agreeing, paying, draining, going_back, ended };
+  enum class Phase : std::uint8_t {
+    entering,
+    collecting,
+    synchronizing,
+    paying,
+    draining,
+    going_back,
+    ended
+  };
   static constexpr Duration peer_step = std::chrono::milliseconds(20);
 
   /// Memory allocated by create().
@@ -161,48 +169,48 @@ class Worker final : public Agent {
   // worker.cpp: the phases of a round
   Turn collect();
   Turn compute_and_enter();
-  Turn agree();
+  Turn synchronize();
   Turn pay();
   Turn after_round(bool went_on);
   bool may_enter(TimePoint now);
   Status carry_out(const sync::policy::Decision& decision);
   Result<bool> apply_agreed();
   Status fold_offsets();
-  void settle(Fate fate);
+  void release(Fate fate);
   void keep(Fate fate);
   Turn wait_for_peers();
   Turn again() { return {.work = 1}; }
   Turn later(Duration d) { return {.wake_at = parts_.clock.now() + d}; }
 
-  // worker_apart.cpp: local steps, between and during synchronizations
-  Turn step_apart();
+  // worker_local.cpp: local steps, between and during synchronizations
+  Turn step_locally();
   Turn step_when_due(TimePoint now);
   std::optional<Turn> step_ahead();
-  Turn make_own_step();
-  [[nodiscard]] bool is_apart() const;
-  [[nodiscard]] bool contributes_movement() const;
-  [[nodiscard]] bool must_agree(TimePoint now) const;
+  Turn make_local_step();
+  [[nodiscard]] bool steps_locally() const;
+  [[nodiscard]] bool contributes_delta() const;
+  [[nodiscard]] bool must_synchronize(TimePoint now) const;
   [[nodiscard]] bool overlaps() const;
   void depart();
-  void undo_own_steps();
+  void undo_local_steps();
 
   // worker_values.cpp: rejected contributions, and counters of rows
   Status refuse_nonfinite();
   Status count_refused(std::size_t rows);
-  Status check_movement();
+  Status check_delta();
   Status measure_state();
   void credit();
 
-  // worker_copies.cpp: injected rows
-  void add_copies();
-  void offer_copies();
-  void give_copies();
-  Status receive_copies();
+  // worker_injection.cpp: injected rows
+  void inject_rows();
+  void offer_rows();
+  void send_rows();
+  Status receive_rows();
   void learn_of_streams();
 
   // worker_facts.cpp: the facts sent when entering a round
   sync::Facts my_facts(TimePoint now);
-  void add_own_steps(sync::Facts& facts);
+  void add_local_steps(sync::Facts& facts);
   sync::FactsSection my_section();
   Status measure(sync::Facts& facts);
   sync::Gains my_gains(std::uint32_t rows);
@@ -210,7 +218,7 @@ class Worker final : public Agent {
   Status refresh_digest();
   [[nodiscard]] bool shows_digest() const;
 
-  // worker_back.cpp: rolling back after divergence
+  // worker_rollback.cpp: rolling back after divergence
   struct GoingBack {
     Stamp to;
     std::uint64_t view = 0;  ///< the one that was left
@@ -218,8 +226,8 @@ class Worker final : public Agent {
     std::vector<sync::policy::ControllerMemory> memory;
   };
   Turn retreat();
-  Turn go_back();
-  Result<std::optional<AgreedState>> state_to_go_back_to();
+  Turn roll_back();
+  Result<std::optional<AgreedState>> rollback_target();
   Status remember_retreat();
 
   // worker_view.cpp: entering and leaving views
@@ -229,7 +237,7 @@ class Worker final : public Agent {
   Status begin_lineage();
   void show_claims();
   bool watch_membership(TimePoint now);
-  [[nodiscard]] bool asked_to_end() const;
+  [[nodiscard]] bool end_requested() const;
   Duration leaving_for(TimePoint now);
   Turn drain();
   void put_batch_back();
@@ -254,9 +262,9 @@ class Worker final : public Agent {
   /// The current round.
   struct RoundNow {
     RoundTimes times;
-    Digest digest;                   ///< of the agreed state, in a digest round
-    bool delta_refused = false;      ///< this device contributes 0 rows
-    sync::policy::OwnStepRate rate;  ///< of local steps until the next round ends
+    Digest digest;                     ///< of the agreed state, in a digest round
+    bool delta_refused = false;        ///< this device contributes 0 rows
+    sync::policy::LocalStepRate rate;  ///< of local steps until the next round ends
   };
   RoundNow round_;
   RoundReport::Credit credited_;  ///< rows of this device in the agreed state, as counted so far
@@ -264,13 +272,13 @@ class Worker final : public Agent {
   StreamWatch stream_;
   LiveScores scores_;
   std::optional<GoingBack> going_back_;
-  Measures measures_;
-  RowCopies copies_;
+  Measurements measurements_;
+  InjectedRows injected_rows_;
   /// The control topic, and its requests to this device.
   struct Control {
-    std::string complaint;  ///< the last one about the topic
+    std::string problem;  ///< the last one about the topic
     TimePoint next_look{};
-    std::optional<TimePoint> asked_to_leave;
+    std::optional<TimePoint> leave_requested;
   };
   Control control_;
   Ending ending_;

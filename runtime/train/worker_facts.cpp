@@ -23,18 +23,18 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.rows_dropped = parts_.stream.rows_dropped.load(std::memory_order_relaxed) + report_.dropped();
   f.rows_max = static_cast<std::uint32_t>(rows().rows_max());
   f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
-            (parts_.membership.stop_asked() ? sync::flag_stop : 0U) |
+            (parts_.membership.stop_requested() ? sync::flag_stop : 0U) |
             (finite && !round_.delta_refused ? 0U : sync::flag_nonfinite) |
             (rows().incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
             (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U) |
-            (stream_.tell_change() ? sync::flag_changed : 0U) | health_.flags();
-  clock_.ask(f, now, rows().batch().own_rows());
+            (stream_.report_change() ? sync::flag_changed : 0U) | health_.flags();
+  clock_.add_stop_conditions(f, now, rows().batch().own_rows());
   if (shows_digest()) {
     f.flags |= sync::flag_digest;
     f.digest = round_.digest;
   }
   f.interval = rows().first_interval();
-  if (contributes_movement()) add_own_steps(f);
+  if (contributes_delta()) add_local_steps(f);
   return f;
 }
 
@@ -56,46 +56,47 @@ Status Worker::refresh_digest() {
 /// Adds the measurements requested by controllers. Prepares the contribution for them, or to send it with
 /// facts.
 Status Worker::measure(sync::Facts& facts) {
-  const bool wanted = view_->session->speculates() || measures_.wants_sketches() || measures_.wants_gains() ||
-                      measures_.wants_norm();
+  const bool wanted = view_->session->speculates() || measurements_.requests_sketches() ||
+                      measurements_.requests_gains() || measurements_.requests_norm();
   if (facts.rows > 0 && (wanted || overlaps())) {
     if (auto prepared = prepare_contribution(); !prepared) return prepared;
-    if (!contributes_movement()) model().sketch_gradient(parts_.trainer.layout());
+    if (!contributes_delta()) model().sketch_gradient(parts_.trainer.layout());
   }
   std::uint64_t record_bytes = model().own().record_bytes();
   for (const RowTag& row : rows().batch().own_tags()) record_bytes += row.record_bytes;
   const double apart = to_seconds(round_.times.entered - round_.times.last_ended);
   const double stepping = overlaps() ? to_seconds(model().own().stepping()) : apart;
-  facts.measurements = measures_.take({.model = model(),
-                                       .record_bytes = record_bytes,
-                                       .apart_seconds = apart,
-                                       .stepping_seconds = stepping,
-                                       .bytes_sent = view_->transport->counters().bytes_sent,
-                                       .gains = my_gains(facts.rows),
-                                       .kept_norm = residual_.numbers().norm()});
+  facts.measurements = measurements_.take({.model = model(),
+                                           .record_bytes = record_bytes,
+                                           .local_seconds = apart,
+                                           .stepping_seconds = stepping,
+                                           .bytes_sent = view_->transport->counters().bytes_sent,
+                                           .gains = my_gains(facts.rows),
+                                           .kept_norm = residual_.numbers().norm()});
   return ok();
 }
 
 /// Of the parameters of this device's contribution, with its residual of earlier rounds.
 sync::Gains Worker::my_gains(std::uint32_t rows) {
-  if (!(measures_.wants_gains() || measures_.wants_norm()) || rows == 0) return {};
+  if (!(measurements_.requests_gains() || measurements_.requests_norm()) || rows == 0) return {};
   const GradientView mine = model().contribution().slice(0, parts_.trainer.layout().parameters);
   const double weight = view_->session->expected_weight(rows);
-  if (!measures_.wants_gains()) return {.gradient_norm = weight * sync::norm_of(mine)};
+  if (!measurements_.requests_gains()) return {.gradient_norm = weight * sync::norm_of(mine)};
   sync::Residual& residual = residual_.numbers();
-  const bool alike = residual.of_movements() == contributes_movement();
+  const bool alike = residual.of_deltas() == contributes_delta();
   return sync::gains_of(mine, weight, alike ? residual.kept() : GradientView{});
 }
 
 /// Local steps since the last synchronization count as this round's batch.
-void Worker::add_own_steps(sync::Facts& facts) {
-  const OwnSteps& own = model().own();
+void Worker::add_local_steps(sync::Facts& facts) {
+  const LocalSteps& own = model().own();
   facts.rows = own.rows();
   facts.loss_sum = own.loss_sum();
   facts.correct = own.correct();
   facts.gradient_norm2 = own.gradient_norm2();
   facts.compute_seconds = static_cast<float>(own.compute_seconds());
-  facts.flags |= (own.rows() > 0 ? sync::flag_own_steps : 0U) | (round_.times.early ? sync::flag_early : 0U);
+  facts.flags |=
+      (own.rows() > 0 ? sync::flag_local_steps : 0U) | (round_.times.early ? sync::flag_early : 0U);
 }
 
 sync::FactsSection Worker::my_section() {
@@ -103,7 +104,7 @@ sync::FactsSection Worker::my_section() {
   // Digest of the optimizer memory left by local steps of earlier views, for replays. Cost: a pass over it.
   if (view_->session->round() == 0)
     if (const auto kept = model().kept_digest(); kept != 0) section.private_state = {kept};
-  if (!contributes_movement()) return section;
+  if (!contributes_delta()) return section;
   std::vector<RowInterval> intervals{rows().first_interval()};
   intervals.insert(intervals.end(), section.more_intervals.begin(), section.more_intervals.end());
   section.step_rows = model().own().rows_of(intervals);
@@ -113,7 +114,7 @@ sync::FactsSection Worker::my_section() {
 
 /// This round's contribution: a gradient, or the delta of local steps.
 Status Worker::prepare_contribution() {
-  if (!contributes_movement()) return model().prepare_gradient();
+  if (!contributes_delta()) return model().prepare_gradient();
   return model().is_prepared() ? ok() : model().prepare_delta(*parts_.state);
 }
 

@@ -25,9 +25,9 @@ Status Worker::count_refused(std::size_t rows) {
 
 /// The last check of a delta before it is sent: one value of one device that is not finite would cost the
 /// rows of all devices. Undoes a delta that cannot be part of a sum and drops its rows.
-Status Worker::check_movement() {
+Status Worker::check_delta() {
   round_.delta_refused = false;
-  if (!contributes_movement() || model().own().rows() == 0) return ok();
+  if (!contributes_delta() || model().own().rows() == 0) return ok();
   if (auto prepared = prepare_contribution(); !prepared) return prepared;
   if (health_.accepts_delta(model())) return ok();
   round_.delta_refused = true;
@@ -50,7 +50,7 @@ Status Worker::measure_state() {
   if (rounds % every != 0 && !std::has_single_bit(rounds)) return ok();
   auto host = parts_.device.to_host(parts_.state->model.parameters());
   if (!host) return host.error();
-  health_.stands_at(sync::norm_of(host.value()));
+  health_.state_at(sync::norm_of(host.value()));
   return ok();
 }
 

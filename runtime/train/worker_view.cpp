@@ -17,21 +17,21 @@ constexpr Duration save_patience = std::chrono::milliseconds(9500);
 }  // namespace
 
 /// This device alone (a signal), or the whole job (STOP in the control topic).
-bool Worker::asked_to_end() const {
-  return parts_.stop.load() > 0 || parts_.membership.stop_asked();
+bool Worker::end_requested() const {
+  return parts_.stop.load() > 0 || parts_.membership.stop_requested();
 }
 
 /// Time since this device was asked to end; 0 if it was not.
 Duration Worker::leaving_for(TimePoint now) {
-  if (!asked_to_end()) return Duration(0);
-  if (!control_.asked_to_leave) {
-    control_.asked_to_leave = now;
+  if (!end_requested()) return Duration(0);
+  if (!control_.leave_requested) {
+    control_.leave_requested = now;
     // Excludes this device from the next views. After a STOP no view is formed: LEAVE reports this device's
     // end.
-    if (!parts_.membership.stop_asked())
+    if (!parts_.membership.stop_requested())
       parts_.membership.leave_group("asked to end", sync::membership::Ends::device);
   }
-  return now - *control_.asked_to_leave;
+  return now - *control_.leave_requested;
 }
 
 /// Reads the control topic: at every step while connecting (addresses are records), else at intervals.
@@ -44,7 +44,7 @@ bool Worker::watch_membership(TimePoint now) {
   control_.next_look = now + (phase_ == Phase::draining ? leaving_step : look_at_log_every);
   auto polled = parts_.membership.poll(now);
   report_.metrics().count_ignored(parts_.membership.fold().ignored);
-  if (!polled) control_.complaint = polled.error().message;
+  if (!polled) control_.problem = polled.error().message;
   if (!polled && polled.error().code != ErrorCode::source_lost &&
       polled.error().code != ErrorCode::unavailable) {
     end(polled.error());
@@ -58,7 +58,7 @@ bool Worker::watch_membership(TimePoint now) {
 }
 
 Turn Worker::enter() {
-  if (asked_to_end()) return leave_alone();
+  if (end_requested()) return leave_alone();
   auto outcome = entry_.step(clock_.entered());
   if (outcome.error) return end(std::move(outcome.error));
   if (!outcome.entered) return outcome.turn;
@@ -69,14 +69,14 @@ Turn Worker::enter() {
 /// All devices hold the target: from now on it is a state of this view.
 Turn Worker::begin_rounds() {
   if (rows().own(partitions_of(view_->spec.owners[view_->spec.rank], config_.owner.topics)))
-    undo_own_steps();  // another device may own some of their rows now
+    undo_local_steps();  // another device may own some of their rows now
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
                                                        parts_.catalog, residual_.numbers(),
                                                        memory_.agreed_scratch, parts_.state->controllers);
-  measures_.begin(view_->session->fact_fields());
-  copies_.begin();
+  measurements_.begin(view_->session->fact_fields());
+  injected_rows_.begin();
   health_.begin_view();
-  model().sketch(measures_.wants_sketches());
+  model().sketch(measurements_.requests_sketches());
   resolve_residual();
   if (auto begun = begin_lineage(); !begun) return end(begun.error());
   residual_.follow(*parts_.state);
@@ -92,7 +92,7 @@ Turn Worker::begin_rounds() {
   clock_.enter_view(round_.times.last_ended, spec, *parts_.state, parts_.log);
   round_.rate = {config_.session.policy, view_->session->policy_state()};
   report_.enter_view(spec, view_->session->controllers());
-  parts_.status.say("");
+  parts_.status.set_phrase("");
   parts_.log.write(Level::info, "group formed",
                    {{"view", std::to_string(spec.number)},
                     {"members", listed(spec.members)},
@@ -177,13 +177,13 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
   entry_.drop_view();
   put_batch_back();
   // Local steps of the next round are in the private copy already: undoes all of them.
-  if (model().departed()) undo_own_steps();
+  if (model().departed()) undo_local_steps();
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
-  if (others && !asked_to_end() && config_.reform) return form_again(error.message);
+  if (others && !end_requested() && config_.reform) return form_again(error.message);
   error.message +=
       "; the unfinished round's rows are back in the buffer and the state is as it was after step " +
       std::to_string(parts_.state->stamp.step);
-  if (!asked_to_end() || !others) return end(std::move(error));
+  if (!end_requested() || !others) return end(std::move(error));
   parts_.log.write(Level::warn, "left before the round ended", {{"why", error.message}});
   return leave_alone();
 }
@@ -204,7 +204,7 @@ Turn Worker::form_again(const std::string& why) {
   parts_.status.world = 0;
   parts_.log.write(Level::warn, "the view is over, forming the next one",
                    {{"why", why}, {"state", text_of(parts_.state->stamp)}});
-  if (auto held = entry_.hold_state(); !held) return end(held.error());
+  if (auto held = entry_.announce_state(); !held) return end(held.error());
   entry_.restart(why);
   phase_ = Phase::entering;
   return again();
@@ -221,7 +221,7 @@ Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
   parts_.status.world = 0;
   ending_ = {std::move(error), leaver_lost};
   parts_.status.state.store(ending_.error ? NodeState::failed : NodeState::stopping);
-  if (ending_.error) parts_.status.say(ending_.error->message);
+  if (ending_.error) parts_.status.set_phrase(ending_.error->message);
   parts_.status.rows_waiting = rows().waiting();
   phase_ = Phase::ended;
   return {.work = 1, .finished = true};

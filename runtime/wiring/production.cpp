@@ -199,7 +199,7 @@ std::string host_of(const std::string& listen) {
   return listen.substr(0, listen.rfind(':') + 1);
 }
 
-void say_who_we_are(Process& p, const Config& config) {
+void log_identity(Process& p, const Config& config) {
   publish_build_info(*p.metrics, build_info(devices::numeric_library_facts()));
   publish_device_info(*p.metrics, config.device.id, config.model.name, config.job.name);
   p.log->write(Level::info, "starting",
@@ -219,7 +219,7 @@ std::optional<Error> wait_for_end(Process& p, const Watchdog& watchdog, StopRequ
   while (!p.train_thread.finished()) {
     if (watchdog.content()) manager.alive(p.clock.now());
     const std::string why = p.node->status().health().why_not();
-    manager.say(why.empty() ? name_of(p.node->status().state.load()) : std::string_view(why));
+    manager.notify(why.empty() ? name_of(p.node->status().state.load()) : std::string_view(why));
     if (options.watch) options.watch(p.node->status(), p.clock.now());
     if (stop.load() > leave.load()) {
       manager.stopping();
@@ -268,7 +268,7 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   NodeStatus& status = p.node->status();
   auto digest = digest_of(p.node->state(), p.node->device());
   if (digest) status.set_digest(digest.value().hex());
-  while (!status.settle()) usleep(100);  // a reader holds the status
+  while (!status.publish_deferred()) usleep(100);  // a reader holds the status
   DeviceSummary device = make_device_summary(status, loaded.config.device.id);
   Summary& s = result.summary;
   s.rounds = p.node->state().stamp.step;
@@ -356,7 +356,7 @@ RunResult run_unmasked(const LoadedConfig& given, const RunOptions& options, con
   if (auto added = add_evaluator(p, loaded, catalog); !added) return refuse(added.error());
   if (auto added = add_http(p, config); !added) return refuse(added.error());
   p.topics = make_topic_watch(config, options.dry_run, p.clock, p.node->status());
-  say_who_we_are(p, config);
+  log_identity(p, config);
   Watchdog watchdog(config.watchdog.deadline);
   watch_threads(p, watchdog);
   start_threads(p);

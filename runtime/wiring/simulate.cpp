@@ -46,7 +46,7 @@ class Examiner {
   }
   /// Also records every measurement in `tables`.
   void write_into(ResultTables& tables) { tables_ = &tables; }
-  void tell(Summary& s) const {
+  void report(Summary& s) const {
     s.accuracy = accuracy_;
     s.time_to_accuracy_s = reached_.reached();
   }
@@ -156,7 +156,7 @@ class Play {
     if (stop.load() > 0)
       end_with(result, ExitCode::failure,
                fmt::format("interrupted at second {:.1f}", result.virtual_seconds));
-    tell_endings(result);
+    report_endings(result);
     write_tables(result);
     return result;
   }
@@ -176,11 +176,11 @@ class Play {
   Summary sum_up() {
     Summary s = group_->summary();
     if (measures_accuracy(options_, loaded_.config)) take_prequential(*group_, s);
-    if (examiner_) examiner_->tell(s);
+    if (examiner_) examiner_->report(s);
     return s;
   }
   /// Reports the error of a device first, then a device that was killed and not started again.
-  void tell_endings(SimulateResult& result) {
+  void report_endings(SimulateResult& result) {
     const auto& devices = result.summary.devices;
     for (std::size_t i = 0; i < group_->size(); ++i) {
       if (group_->killed(i)) continue;

@@ -121,7 +121,7 @@ struct SimulatedGroup::State {
   /// transport and host memory only.
   [[nodiscard]] bool may_share() const {
     const auto changes_link = [](const Fault& fault) { return fault.kind == Fault::Kind::link; };
-    return !parts.apart && !parts.wires && !parts.device && options.own_links.empty() &&
+    return !parts.separate && !parts.wires && !parts.device && options.own_links.empty() &&
            std::none_of(options.faults.begin(), options.faults.end(), changes_link);
   }
 
@@ -300,7 +300,7 @@ sync::MemoryNetwork& SimulatedGroup::network() {
 double SimulatedGroup::seconds() const {
   return to_seconds(state_->runner.now().time_since_epoch());
 }
-void SimulatedGroup::ask_to_leave(std::size_t device) {
+void SimulatedGroup::request_leave(std::size_t device) {
   state_->nodes.at(device)->stop.store(1);
 }
 

@@ -23,7 +23,7 @@ struct SimulatedParts {
   std::function<sync::Connect(std::size_t device, sync::Connect usual)> wires;
   /// Disables sharing: every device sends a message to each peer and computes its own results, as real
   /// devices do. Same results, but N messages in place of one.
-  bool apart = false;
+  bool separate = false;
   /// A value above 0 cancels the trial of a model with custom code; nullptr = never.
   const StopRequest* stop = nullptr;
   std::uint32_t check_every = 16'381;  ///< uses of a shared result between checks, see ShareCheck
@@ -55,7 +55,7 @@ class SimulatedGroup {
   /// Returns the first device that was not killed, as the source of shared state.
   [[nodiscard]] std::size_t witness() const;
   /// Requests one device to leave, as SIGTERM would.
-  void ask_to_leave(std::size_t device);
+  void request_leave(std::size_t device);
   [[nodiscard]] Summary summary();
 
  private:

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "runtime/process/whole_file.h"
-#include "sync/policy/agreement_cost.h"
+#include "sync/policy/sync_cost.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -59,7 +59,7 @@ std::string summary_table(const Summary& summary, double seconds) {
   }
   add_line(text, "seconds,{}\ndevices,{}\nrounds,{}\n", seconds, summary.devices.size(), summary.rounds);
   add_line(text, "rows_consumed,{}\nrows_trained,{}\nrows_per_s,{}\n", consumed, trained, summary.rows_per_s);
-  add_line(text, "agreement_bytes_sent,{}\nrecord_bytes_trained,{}\n", summary.agreement_bytes_sent(),
+  add_line(text, "sync_bytes_sent,{}\nrecord_bytes_trained,{}\n", summary.sync_bytes_sent(),
            summary.record_bytes_trained());
   if (const auto ratio = summary.edge_ratio()) add_line(text, "edge_ratio,{}\n", *ratio);
   if (summary.accuracy) add_line(text, "accuracy,{}\n", *summary.accuracy);

@@ -24,7 +24,7 @@ struct LogMemory {
   std::optional<Anchor> newest;  ///< of the newest record returned since
   std::optional<Anchor> next;    ///< replaces `good` when the check in progress finds the old one
   TimePoint looked{};            ///< the log is trusted from this time on
-  std::optional<TimePoint> held_since;
+  std::optional<TimePoint> deferred_since;
   bool doubted = false;
   bool other = false;  ///< the log differs from the one read before
 };

@@ -52,7 +52,7 @@ std::string check_together(const Properties& properties) {
 
 /// Whether the user lacks permission to see the topic: brokers then report it as missing.
 bool may_not_see(rd_kafka_t* client, const std::string& topic) {
-  const auto answer = kafka::ask_about_topics(client, std::span(&topic, 1), std::chrono::seconds(1));
+  const auto answer = kafka::query_topics(client, std::span(&topic, 1), std::chrono::seconds(1));
   if (!answer) return false;
   const std::span topics(answer.value()->topics, static_cast<std::size_t>(answer.value()->topic_cnt));
   return std::ranges::any_of(topics, [&](const rd_kafka_metadata_topic& one) {

@@ -219,7 +219,7 @@ Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& 
 }
 
 Result<std::vector<std::string>> topics_of(rd_kafka_s* client, Duration timeout) {
-  const auto answer = ask_about_all_topics(client, timeout);
+  const auto answer = query_all_topics(client, timeout);
   if (!answer) return answer.error();
   const Metadata& all = answer.value();
   std::vector<std::string> names;
@@ -227,7 +227,7 @@ Result<std::vector<std::string>> topics_of(rd_kafka_s* client, Duration timeout)
   return names;
 }
 
-Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout) {
+Status query_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout) {
   PartitionList list;
   list.add(topic, partition, RD_KAFKA_OFFSET_END);
   const auto code = rd_kafka_offsets_for_times(client, list.get(), to_ms(timeout));

@@ -93,7 +93,7 @@ struct Watermarks {
   std::int64_t high = 0;
 };
 /// Sends the leader a small request and waits up to `timeout` for any answer. Errors: unavailable.
-Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout);
+Status query_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout);
 /// Returns the watermarks of each partition, in order, queried from their leaders. Blocks up to `timeout`;
 /// one missing answer fails all. Avoids rd_kafka_query_watermark_offsets(), which ignores its timeout before
 /// librdkafka 2.3. Errors: unavailable.

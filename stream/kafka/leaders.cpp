@@ -56,17 +56,17 @@ class OneLeader {
     findings_.push_back(std::move(finding));
   }
   /// Queries all partitions together. If that fails, queries each alone: only one may be rejected.
-  void ask(Duration patience) {
+  void query(Duration patience) {
     const RealClock clock;
     const TimePoint end = clock.now() + patience;
-    if (ask_for(0, findings_.size(), patience)) return;
+    if (query_for(0, findings_.size(), patience)) return;
     for (std::size_t i = 0; findings_.size() > 1 && i < findings_.size() && clock.now() < end; ++i)
-      ask_for(i, 1, end - clock.now());
+      query_for(i, 1, end - clock.now());
   }
   std::vector<Finding>& findings() { return findings_; }
 
  private:
-  bool ask_for(std::size_t first, std::size_t count, Duration patience) {
+  bool query_for(std::size_t first, std::size_t count, Duration patience) {
     const auto marks = query_watermarks(client_, std::span(partitions_).subspan(first, count), patience);
     for (std::size_t i = 0; i < count; ++i) {
       Finding& finding = findings_[first + i];
@@ -85,12 +85,12 @@ class OneLeader {
 };
 
 /// Each leader on its own thread, or sequentially if no threads are available.
-void ask_all(std::span<OneLeader> leaders, Duration patience, const std::function<void(Finding)>& found) {
+void query_all(std::span<OneLeader> leaders, Duration patience, const std::function<void(Finding)>& found) {
   std::vector<std::thread> threads;
   std::mutex one_at_a_time;
   for (OneLeader& leader : leaders) {
     const auto ask = [&] {
-      leader.ask(patience);
+      leader.query(patience);
       const std::scoped_lock lock(one_at_a_time);
       for (auto& finding : leader.findings()) found(std::move(finding));
     };
@@ -111,7 +111,7 @@ std::string name_of(const TopicPartition& partition) {
 
 Result<std::map<std::string, Leaders>> leaders_of(rd_kafka_s* client, std::span<const std::string> topics,
                                                   Duration timeout) {
-  const auto answer = ask_about_topics(client, topics, timeout);
+  const auto answer = query_topics(client, topics, timeout);
   if (!answer) return answer.error();
   const Metadata& all = answer.value();
   std::map<std::int32_t, std::string> brokers;
@@ -142,8 +142,8 @@ void survey(rd_kafka_s* client, std::span<const Question> questions, Duration pa
     leaders[place->second].add(question.partition, std::move(finding));
   }
   for (std::size_t first = 0; first < leaders.size() && !stop; first += leaders_at_once)
-    ask_all(std::span(leaders).subspan(first, std::min(leaders_at_once, leaders.size() - first)), patience,
-            found);
+    query_all(std::span(leaders).subspan(first, std::min(leaders_at_once, leaders.size() - first)), patience,
+              found);
 }
 
 std::string why_unread(const TopicPartition& partition, const Finding& finding, std::string words,

@@ -64,8 +64,8 @@ class KafkaLog final : public OrderedLog {
   Status assign_from_beginning();
   Finding find_end();
   Duration next_patience();
-  [[nodiscard]] bool go_on() const { return !stop_.load() && clock_.now() < deadline_; }
-  [[nodiscard]] Error how_to_create(const std::string& why) const;
+  [[nodiscard]] bool resume() const { return !stop_.load() && clock_.now() < deadline_; }
+  [[nodiscard]] Error creation_config(const std::string& why) const;
 
   // owner
   Status write(std::span<const std::byte> bytes);
@@ -97,7 +97,7 @@ class KafkaLog final : public OrderedLog {
   std::mutex waiting_mutex_;
   std::deque<std::vector<std::byte>> waiting_;  ///< appended before the log was open
   // owner
-  std::vector<Message> held_;
+  std::vector<Message> deferred_;
   std::vector<LogEntry> entries_;
   std::int64_t next_offset_ = 0;
   bool caught_up_ = false;
@@ -163,7 +163,7 @@ Status KafkaLog::find_topic() {
                                "totally ordered",
                                config_.topic, *count.value())};
     if (tried_to_create) continue;  // created, but not yet visible to every broker
-    if (!config_.create) return how_to_create("does not exist");
+    if (!config_.create) return creation_config("does not exist");
     const Status made = create();
     tried_to_create = bool(made);
     if (made) deadline_ = std::max(deadline_, clock_.now() + appears_within);
@@ -171,8 +171,8 @@ Status KafkaLog::find_topic() {
                                 to_seconds(appears_within))
                   : "does not exist and " + made.error().message;
     if (!made && made.error().code != ErrorCode::timed_out) break;  // a silent broker is asked again
-  } while (go_on());
-  if (!unmade.empty()) return how_to_create(unmade);
+  } while (resume());
+  if (!unmade.empty()) return creation_config(unmade);
   return Error{ErrorCode::unavailable,
                fmt::format("no broker answered at {} within {:.0f} s: {}", brokers_of(config_.properties),
                            to_seconds(config_.open_deadline), last)};
@@ -197,7 +197,7 @@ Status KafkaLog::create() const {
                        {"retention.bytes", "-1"}});
 }
 
-Error KafkaLog::how_to_create(const std::string& why) const {
+Error KafkaLog::creation_config(const std::string& why) const {
   const auto brokers = brokers_of(config_.properties);
   const std::string job = job_of(config_.topic);
   const std::string meant = nearest(job, other_jobs_);
@@ -261,7 +261,7 @@ Status KafkaLog::assign_from_beginning() {
     }
     producer_->look_up(std::chrono::milliseconds(500));
     return ok();
-  } while (go_on());
+  } while (resume());
   return Error{ErrorCode::unavailable, last};
 }
 
@@ -288,7 +288,7 @@ Status KafkaLog::append(std::span<const std::byte> bytes) {
 
 Result<std::span<const LogEntry>> KafkaLog::poll(std::size_t max_entries) {
   entries_.clear();
-  held_.clear();
+  deferred_.clear();
   const Stage stage = stage_;
   if (stage == Stage::opening) return std::span<const LogEntry>();
   if (stage == Stage::failed || !failure_.message.empty()) return failure_;
@@ -337,7 +337,7 @@ void KafkaLog::take(Message message) {
                       .bytes = {static_cast<const std::byte*>(message->payload), message->len}});
   next_offset_ = message->offset + 1;
   if (next_offset_ >= end_at_open_) caught_up_ = true;
-  held_.push_back(std::move(message));
+  deferred_.push_back(std::move(message));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ constexpr Default probe_defaults[] = {
 
 }  // namespace
 
-Result<std::unique_ptr<LogProbe>> LogProbe::ask(const Properties& properties, const std::string& group,
-                                                std::vector<Question> questions) {
+Result<std::unique_ptr<LogProbe>> LogProbe::query(const Properties& properties, const std::string& group,
+                                                  std::vector<Question> questions) {
   std::vector<Default> defaults(std::begin(probe_defaults), std::end(probe_defaults));
   defaults.emplace_back("group.id", group);
   PartitionList list;

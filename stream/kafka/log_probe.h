@@ -29,8 +29,8 @@ class LogProbe final : private Listener {
     Finding finding = Finding::same;
   };
 
-  static Result<std::unique_ptr<LogProbe>> ask(const Properties& properties, const std::string& group,
-                                               std::vector<Question> questions);
+  static Result<std::unique_ptr<LogProbe>> query(const Properties& properties, const std::string& group,
+                                                 std::vector<Question> questions);
   /// Returns the next answer, each question once; waits up to `wait`. If the log lacks an offset, querying
   /// its ends may take half a second more.
   std::optional<Answer> poll(Duration wait);

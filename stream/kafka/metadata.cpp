@@ -18,7 +18,7 @@ struct DestroyTopic {
 };
 using Topic = std::unique_ptr<rd_kafka_topic_t, DestroyTopic>;
 
-Result<Metadata> ask(rd_kafka_s* client, bool all, Duration timeout) {
+Result<Metadata> query(rd_kafka_s* client, bool all, Duration timeout) {
   const rd_kafka_metadata_t* answer = nullptr;
   const auto code = rd_kafka_metadata(client, all ? 1 : 0, nullptr, &answer, to_ms(timeout));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
@@ -31,7 +31,7 @@ Result<Metadata> ask(rd_kafka_s* client, bool all, Duration timeout) {
 bool knows_cluster(rd_kafka_s* client, const Clock& clock, TimePoint end) {
   constexpr int look_every_ms = 20;
   char* id = rd_kafka_clusterid(client, 0);
-  if (id == nullptr) static_cast<void>(ask(client, true, Duration(0)));
+  if (id == nullptr) static_cast<void>(query(client, true, Duration(0)));
   while (id == nullptr && clock.now() < end) id = rd_kafka_clusterid(client, look_every_ms);
   if (id == nullptr) return false;
   rd_kafka_mem_free(client, id);
@@ -55,21 +55,21 @@ void DestroyMetadata::operator()(const struct rd_kafka_metadata* metadata) const
   rd_kafka_metadata_destroy(metadata);
 }
 
-Result<Metadata> ask_about_all_topics(rd_kafka_s* client, Duration timeout) {
-  return ask(client, true, timeout);
+Result<Metadata> query_all_topics(rd_kafka_s* client, Duration timeout) {
+  return query(client, true, timeout);
 }
 
-Result<Metadata> ask_about_topics(rd_kafka_s* client, std::span<const std::string> topics, Duration timeout) {
+Result<Metadata> query_topics(rd_kafka_s* client, std::span<const std::string> topics, Duration timeout) {
   const RealClock clock;
   const TimePoint end = clock.now() + timeout;
   const auto left = [&] { return std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1)); };
   if (makes_topics(client) || !knows_cluster(client, clock, end) || is_embedded(client))
-    return ask_about_all_topics(client, left());
+    return query_all_topics(client, left());
   // librdkafka requests the topics that the client has objects for, or all topics if it has none.
   std::vector<Topic> ours;
   for (const std::string& topic : topics)
     ours.emplace_back(rd_kafka_topic_new(client, topic.c_str(), nullptr));
-  return ask(client, false, left());
+  return query(client, false, left());
 }
 
 }  // namespace rivulet::stream::kafka

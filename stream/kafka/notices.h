@@ -32,7 +32,7 @@ class Notices final : public Listener {
   /// Records an error that arrived in place of a record.
   void record_error(int code, std::string words) noexcept;
   /// Adds a message that is not a broker's answer.
-  void say(std::string words) noexcept { pending_ = std::move(words); }
+  void report(std::string words) noexcept { pending_ = std::move(words); }
   /// librdkafka's last message; "no answer" if there was none.
   [[nodiscard]] const std::string& last_words() const noexcept { return last_words_; }
   /// "no broker of kafka:9092 can be reached (...)", from the loss of the last broker until one answers;
@@ -45,7 +45,7 @@ class Notices final : public Listener {
     return meters_.take_silent();
   }
   /// Partitions with records behind open transactions, as of the last statistics.
-  [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return meters_.held(); }
+  [[nodiscard]] const std::vector<Statistics::Blocked>& blocked() const noexcept { return meters_.blocked(); }
   /// An error that retries cannot resolve: credentials, permissions, a broken client. Empty: none.
   [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
 

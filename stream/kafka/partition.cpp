@@ -36,16 +36,16 @@ void Partition::move_to(std::int64_t offset) {
     return;
   }
   state_.next_offset = offset;
-  if (!state_.stopped.empty() && !log.other) unsettled_ = true;
+  if (!state_.stopped.empty() && !log.other) unresolved_ = true;
 }
 
-void Partition::settle(Watermarks marks, std::int64_t begin, bool count_gaps) {
+void Partition::resolve(Watermarks marks, std::int64_t begin, bool count_gaps) {
   if (!is_placed()) state_.next_offset = begin;
-  unsettled_ = false;
+  unresolved_ = false;
   state_.low_watermark = marks.low;
   state_.high_watermark = marks.high;
   switch (place_of(state_.next_offset, marks)) {
-    case Place::inside: return go_on();
+    case Place::inside: return resume();
     case Place::cut:
       if (count_gaps) return skip_to(marks.low);
       return stop(why_cut(name_, state_.next_offset, marks));
@@ -56,7 +56,7 @@ void Partition::settle(Watermarks marks, std::int64_t begin, bool count_gaps) {
 void Partition::stop_other_log(Watermarks marks) {
   state_.low_watermark = marks.low;
   state_.high_watermark = marks.high;
-  unsettled_ = false;
+  unresolved_ = false;
   stop(why_other_log(name_, state_.next_offset, log.good ? log.good->offset : -1, marks));
 }
 
@@ -68,7 +68,7 @@ void Partition::skip_to(std::int64_t offset) {
     gaps_.push_back({name_.id, from, offset});
   state_.skipped += offset - from;
   meters_.gap_records.add(static_cast<double>(offset - from));
-  go_on();
+  resume();
 }
 
 void Partition::stop(std::string why) {
@@ -76,7 +76,7 @@ void Partition::stop(std::string why) {
   meters_.stopped.set(1);
 }
 
-void Partition::go_on() {
+void Partition::resume() {
   state_.stopped.clear();
   meters_.stopped.set(0);
 }
@@ -91,8 +91,8 @@ void Partition::passed(const rd_kafka_message_s& message) {
   meters_.bytes.add(static_cast<double>(message.len));
 }
 
-void Partition::set_held(std::int64_t from) noexcept {
-  state_.held_from = state_.next_offset <= from ? from : -1;
+void Partition::set_blocked(std::int64_t from) noexcept {
+  state_.blocked_from = state_.next_offset <= from ? from : -1;
 }
 
 bool Partition::refresh(rd_kafka_s* client) {

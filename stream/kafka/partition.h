@@ -36,18 +36,18 @@ class Partition {
   }
 
   // --- reading ---
-  [[nodiscard]] bool is_read() const noexcept { return state_.stopped.empty() && !unsettled_; }
-  [[nodiscard]] bool is_unsettled() const noexcept { return unsettled_; }
+  [[nodiscard]] bool is_read() const noexcept { return state_.stopped.empty() && !unresolved_; }
+  [[nodiscard]] bool is_unresolved() const noexcept { return unresolved_; }
   /// Its first offset is known.
   [[nodiscard]] bool is_placed() const noexcept { return state_.next_offset >= 0; }
-  void unsettle() noexcept { unsettled_ = true; }
+  void invalidate() noexcept { unresolved_ = true; }
   [[nodiscard]] const std::optional<std::int64_t>& start() const noexcept { return start_; }
   /// Seeks to the record at `offset` and discards gaps that were not taken. A stopped partition becomes
   /// unsettled, unless its log was replaced. One without a position begins there.
   void move_to(std::int64_t offset);
   /// Applies the broker's offsets: the partition is read on, skips a gap (`count_gaps`), or stops. Sets the
   /// position to `begin` if it has none.
-  void settle(Watermarks marks, std::int64_t begin, bool count_gaps);
+  void resolve(Watermarks marks, std::int64_t begin, bool count_gaps);
   /// The log was replaced: stops for good.
   void stop_other_log(Watermarks marks);
   /// A record was returned; it lives until take_newest().
@@ -57,7 +57,7 @@ class Partition {
   void set_paused(bool paused) noexcept { state_.paused = paused; }
   /// Sets the offset from which an open transaction blocks reading; -1: none. Ignores an offset that this
   /// reader has passed since.
-  void set_held(std::int64_t from) noexcept;
+  void set_blocked(std::int64_t from) noexcept;
   /// Updates watermarks and lags from the client's fetches. Returns true if the log has grown, which shows
   /// that its broker answers.
   bool refresh(rd_kafka_s* client);
@@ -97,7 +97,7 @@ class Partition {
   };
   void skip_to(std::int64_t offset);
   void stop(std::string why);
-  void go_on();
+  void resume();
 
   const std::size_t number_;
   const TopicPartition name_;
@@ -108,7 +108,7 @@ class Partition {
   std::optional<std::int64_t> start_;
   std::vector<Gap> gaps_;  ///< not taken yet; contiguous ones are merged
   const rd_kafka_message_s* newest_ = nullptr;
-  bool unsettled_ = true;
+  bool unresolved_ = true;
   bool seen_ = false;
   bool doubted_ = false;
   std::optional<TimePoint> missed_since_;

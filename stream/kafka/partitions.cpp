@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "stream/kafka/leaders.h"
+
 namespace rivulet::stream::kafka {
 namespace {
 
@@ -95,11 +97,12 @@ void Partitions::doubt(std::span<const Statistics::Silent> silent) {
     }));
 }
 
-void Partitions::hold(std::span<const Statistics::Held> held) {
+void Partitions::set_blocked(std::span<const Statistics::Blocked> blocked) {
   for (auto& [id, partition] : all_) {
-    const auto found = std::ranges::find_if(
-        held, [&p = partition](const Statistics::Held& one) { return p.is_named(one.topic, one.partition); });
-    partition.set_held(found != held.end() ? found->from : -1);
+    const auto found = std::ranges::find_if(blocked, [&p = partition](const Statistics::Blocked& one) {
+      return p.is_named(one.topic, one.partition);
+    });
+    partition.set_blocked(found != blocked.end() ? found->from : -1);
   }
 }
 

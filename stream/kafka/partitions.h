@@ -39,7 +39,7 @@ class Partitions {
   /// statistics may be some seconds old.
   void doubt(std::span<const Statistics::Silent> silent);
   /// Updates which records open transactions hold back. The statistics may be some seconds old.
-  void hold(std::span<const Statistics::Held> held);
+  void set_blocked(std::span<const Statistics::Blocked> blocked);
   /// See Partition.
   void set_paused(bool paused);
   void committed(std::string_view topic, std::int32_t partition, std::int64_t offset);

@@ -7,7 +7,7 @@
 namespace rivulet::stream::kafka {
 namespace {
 
-std::string what_broker_has(Watermarks marks) {
+std::string available_range(Watermarks marks) {
   return fmt::format("the broker has {} up to {}", marks.low, marks.high);
 }
 
@@ -22,14 +22,14 @@ std::string why_cut(const TopicPartition& partition, std::int64_t offset, Waterm
   return fmt::format(
       "{}: offset {} does not exist, {}: {} offsets were deleted before they were read (retention). "
       "The partition is stopped; source.on_gap = \"count\" counts the gap and continues after it",
-      name_of(partition), offset, what_broker_has(marks), marks.low - offset);
+      name_of(partition), offset, available_range(marks), marks.low - offset);
 }
 
 std::string why_beyond(const TopicPartition& partition, std::int64_t offset, Watermarks marks) {
   return fmt::format(
       "{}: offset {} does not exist, {}: the log has lost its end, or the topic was deleted and "
       "recreated. The partition is stopped",
-      name_of(partition), offset, what_broker_has(marks));
+      name_of(partition), offset, available_range(marks));
 }
 
 std::string why_other_log(const TopicPartition& partition, std::int64_t offset, std::int64_t anchor,
@@ -42,7 +42,7 @@ std::string why_other_log(const TopicPartition& partition, std::int64_t offset, 
       "{}: this is not the log that was read so far, the record at offset {} has "
       "changed: the topic was deleted and recreated, or the log has lost its end. The partition is "
       "stopped at offset {}, {}.{}",
-      name_of(partition), anchor, offset, what_broker_has(marks), passed);
+      name_of(partition), anchor, offset, available_range(marks), passed);
 }
 
 }  // namespace rivulet::stream::kafka

@@ -25,12 +25,12 @@ class Refill {
   struct Destroy {
     void operator()(rd_kafka_queue_s* queue) const noexcept;
   };
-  void ask_leaders(const Partitions& partitions);
+  void query_leaders(const Partitions& partitions);
 
   rd_kafka_s* client_;
   std::unique_ptr<rd_kafka_queue_s, Destroy> queue_;
   std::size_t most_ = 0;  ///< maximum queue length since the last request
-  TimePoint asked_{};
+  TimePoint queried_{};
 };
 
 }  // namespace rivulet::stream::kafka

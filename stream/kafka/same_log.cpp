@@ -30,9 +30,9 @@ bool SameLog::trusts(Partition& partition) {
   if (!enabled_ || !memory.good) return true;
   const TimePoint now = clock_.now();
   if (is_fresh(memory, now)) return true;
-  if (!memory.held_since) memory.held_since = now;
-  holds_ = now - *memory.held_since < setup_.hold_at_most;
-  return !holds_;
+  if (!memory.deferred_since) memory.deferred_since = now;
+  defers_ = now - *memory.deferred_since < setup_.defer_max;
+  return !defers_;
 }
 
 void SameLog::passed(Partition& partition, const rd_kafka_message_s& message) {
@@ -52,7 +52,7 @@ Partition* SameLog::serve(Duration wait) {
   if (!probe_) begin_look(now);
   if (!probe_) return nullptr;
   Partition* other = nullptr;
-  if (const auto answer = probe_->poll(holds_ ? wait : Duration(0))) other = take_answer(*answer, now);
+  if (const auto answer = probe_->poll(defers_ ? wait : Duration(0))) other = take_answer(*answer, now);
   if (probe_->done() || now >= probe_ends_) end_look(now);
   return other;
 }
@@ -65,13 +65,13 @@ void SameLog::begin_look(TimePoint now) {
     if (!memory.good || memory.other) continue;
     const bool moved = memory.newest && memory.newest != memory.good;
     const bool due = now >= memory.looked + (moved ? setup_.every : 2 * setup_.every);
-    if (!due && !memory.held_since) continue;
+    if (!due && !memory.deferred_since) continue;
     memory.next = memory.newest;
     questions.push_back({partition.number(), partition.name(), *memory.good});
   }
   if (questions.empty()) return;
   next_look_ = now + look_pause;
-  auto probe = LogProbe::ask(setup_.properties, setup_.group_id, std::move(questions));
+  auto probe = LogProbe::query(setup_.properties, setup_.group_id, std::move(questions));
   if (!probe) return;  // the reader's own client has reported the error
   probe_ = std::move(probe).value();
   probe_ends_ = now + look_lasts;
@@ -82,7 +82,7 @@ Partition* SameLog::take_answer(const LogProbe::Answer& answer, TimePoint now) {
   Partition* partition = partitions_.find_number(answer.slot);
   if (partition == nullptr) return nullptr;  // dropped since the query
   LogMemory& memory = partition->log;
-  memory.held_since.reset();
+  memory.deferred_since.reset();
   memory.looked = now;
   memory.doubted = false;
   if (answer.finding == LogProbe::Finding::other) {
@@ -96,7 +96,7 @@ Partition* SameLog::take_answer(const LogProbe::Answer& answer, TimePoint now) {
 void SameLog::end_look(TimePoint now) {
   probe_.reset();
   next_look_ = now + look_pause;
-  holds_ = false;
+  defers_ = false;
   save();
 }
 
@@ -104,11 +104,11 @@ void SameLog::save() {
   std::vector<AnchorFile::Entry> anchors;
   for (const auto& [id, partition] : partitions_.all())
     if (partition.log.good) anchors.push_back({partition.name(), *partition.log.good});
-  if (auto written = file_.write(anchors); !written) complaint_ = written.error();
+  if (auto written = file_.write(anchors); !written) problem_ = written.error();
 }
 
-std::optional<Error> SameLog::take_complaint() {
-  return std::exchange(complaint_, std::nullopt);
+std::optional<Error> SameLog::take_problem() {
+  return std::exchange(problem_, std::nullopt);
 }
 
 }  // namespace rivulet::stream::kafka

@@ -25,7 +25,7 @@ class SameLog {
     std::string group_id;
     std::string file;  ///< empty: only in memory
     Duration every = std::chrono::seconds(30);
-    Duration hold_at_most = std::chrono::seconds(2);
+    Duration defer_max = std::chrono::seconds(2);
   };
   /// `partitions` must outlive this.
   SameLog(Setup setup, const Clock& clock, Partitions& partitions);
@@ -36,7 +36,7 @@ class SameLog {
   /// Requires a check before the next record, after an anomaly.
   static void doubt(Partition& partition) { partition.log.doubted = true; }
   /// Whether a record of this partition may be returned now. If not, a check is in progress: call again. An
-  /// unanswered check delays records for at most `hold_at_most`.
+  /// unanswered check delays records for at most `defer_max`.
   bool trusts(Partition& partition);
   /// Records the newest record returned.
   void passed(Partition& partition, const rd_kafka_message_s& message);
@@ -44,9 +44,9 @@ class SameLog {
   /// replaced, each once; null: none.
   Partition* serve(Duration wait);
   /// Whether a record waits for a check.
-  [[nodiscard]] bool holds() const noexcept { return holds_; }
+  [[nodiscard]] bool defers() const noexcept { return defers_; }
   /// Returns an error of writing the file, once.
-  std::optional<Error> take_complaint();
+  std::optional<Error> take_problem();
 
  private:
   [[nodiscard]] bool is_fresh(const LogMemory& memory, TimePoint now) const;
@@ -60,11 +60,11 @@ class SameLog {
   Partitions& partitions_;
   const AnchorFile file_;
   bool enabled_ = true;
-  bool holds_ = false;
+  bool defers_ = false;
   std::unique_ptr<LogProbe> probe_;
   TimePoint probe_ends_{};
   TimePoint next_look_{};
-  std::optional<Error> complaint_;
+  std::optional<Error> problem_;
 };
 
 }  // namespace rivulet::stream::kafka

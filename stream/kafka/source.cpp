@@ -6,10 +6,10 @@
 #include "core/check.h"
 #include "stream/kafka/committer.h"
 #include "stream/kafka/notices.h"
+#include "stream/kafka/offset_resolver.h"
 #include "stream/kafka/partitions.h"
 #include "stream/kafka/refill.h"
 #include "stream/kafka/same_log.h"
-#include "stream/kafka/settling.h"
 #include "stream/open.h"
 
 namespace rivulet::stream {
@@ -36,7 +36,7 @@ class KafkaSource final : public RecordSource {
   Status connect(const Properties& properties);
 
   Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) override;
-  void hold() override;
+  void keep_alive() override;
   Status commit(std::span<const NextOffset> positions) override;
   Status assign(const Assignment& assignment) override;
   [[nodiscard]] std::span<const PartitionState> partitions() const noexcept override {
@@ -46,15 +46,15 @@ class KafkaSource final : public RecordSource {
   std::vector<Gap> take_gaps() override { return partitions_.take_gaps(); }
   [[nodiscard]] bool exhausted() const noexcept override { return false; }
   [[nodiscard]] TimePoint next_due() const noexcept override {
-    return same_log_.holds() ? TimePoint::min() : TimePoint::max();
+    return same_log_.defers() ? TimePoint::min() : TimePoint::max();
   }
 
  private:
   Result<std::span<const Record>> read(std::size_t max_records, Duration max_wait);
-  Status settle(TimePoint now);
+  Status resolve(TimePoint now);
   Status start_reading();
-  void hold_back(TimePoint now);
-  void let_go();
+  void defer_records(TimePoint now);
+  void release();
   void resume_client();
   void fetch(std::size_t max_records, Duration max_wait);
   void accept(Partition& partition, Message message);
@@ -71,14 +71,14 @@ class KafkaSource final : public RecordSource {
   std::optional<Refill> refill_;  ///< for client_
   Committer committer_;
   Partitions partitions_;
-  Settling settling_;
+  OffsetResolver resolver_;
   SameLog same_log_;
-  bool opened_ = false;        ///< something was read once
-  bool start_due_ = true;      ///< the set of readable partitions differs from librdkafka's assignment
-  std::vector<Message> held_;  ///< owns the bytes of records_
+  bool opened_ = false;            ///< something was read once
+  bool start_due_ = true;          ///< the set of readable partitions differs from librdkafka's assignment
+  std::vector<Message> deferred_;  ///< owns the bytes of records_
   std::vector<Record> records_;
-  Message carried_;                      ///< received while paused; first record of the next poll
-  std::optional<TimePoint> held_since_;  ///< time since when there is no space
+  Message carried_;                          ///< received while paused; first record of the next poll
+  std::optional<TimePoint> deferred_since_;  ///< time since when there is no space
   bool client_paused_ = false;
   TimePoint next_refresh_{};
 };
@@ -89,12 +89,12 @@ KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, Me
       notices_(brokers_of(config.properties), metrics),
       committer_(config.properties, config.group_id, config.client_id, notices_),
       partitions_(config_, metrics),
-      settling_(config_, partitions_, notices_),
+      resolver_(config_, partitions_, notices_),
       same_log_({.properties = config.properties,
                  .group_id = group_of(config),
                  .file = config.anchor_file,
                  .every = config.anchor_every,
-                 .hold_at_most = config.anchor_hold},
+                 .defer_max = config.anchor_defer_max},
                 clock, partitions_) {}
 
 Status KafkaSource::connect(const Properties& properties) {
@@ -115,7 +115,7 @@ Status KafkaSource::connect(const Properties& properties) {
 
 Result<std::span<const Record>> KafkaSource::poll(std::size_t max_records, Duration max_wait) {
   records_.clear();
-  held_.clear();
+  deferred_.clear();
   auto polled = read(max_records, max_wait);
   partitions_.show();
   return polled;
@@ -123,14 +123,14 @@ Result<std::span<const Record>> KafkaSource::poll(std::size_t max_records, Durat
 
 Result<std::span<const Record>> KafkaSource::read(std::size_t max_records, Duration max_wait) {
   const TimePoint now = clock_.now();
-  if (auto status = settle(now); !status) return status.error();
+  if (auto status = resolve(now); !status) return status.error();
   if (!opened_) {
     client_->serve_callbacks(Duration(0));
-    settling_.wait(max_wait);
+    resolver_.wait(max_wait);
     return std::span<const Record>();
   }
   if (max_records == 0)
-    hold_back(now);
+    defer_records(now);
   else
     fetch(max_records, max_wait);
   check_logs(max_wait);
@@ -141,30 +141,30 @@ Result<std::span<const Record>> KafkaSource::read(std::size_t max_records, Durat
   return std::span<const Record>();
 }
 
-void KafkaSource::hold() {
+void KafkaSource::keep_alive() {
   const TimePoint now = clock_.now();
-  hold_back(now);
+  defer_records(now);
   check_logs(Duration(0));
   refresh(now);
   partitions_.show();
 }
 
 /// Reads settled partitions without waiting for the others.
-Status KafkaSource::settle(TimePoint now) {
+Status KafkaSource::resolve(TimePoint now) {
   if (const auto silent = notices_.take_silent()) partitions_.doubt(*silent);
-  const auto changed = settling_.serve(client_->handle(), now);
+  const auto changed = resolver_.serve(client_->handle(), now);
   if (!changed) return changed.error();
   start_due_ = start_due_ || changed.value();
-  if (!start_due_ || !settling_.any_settled()) return ok();
+  if (!start_due_ || !resolver_.any_resolved()) return ok();
   if (!opened_ && is_embedded(client_->handle())) {
-    if (settling_.uses_client()) return ok();
+    if (resolver_.uses_client()) return ok();
     same_log_.disable();
     if (auto status = connect(for_embedded(config_.properties)); !status) return status;
   }
   opened_ = true;
   const auto started = start_reading();
   start_due_ = !started;  // on failure, retried by the next poll
-  if (!started) notices_.say(started.error().message);
+  if (!started) notices_.report(started.error().message);
   return ok();
 }
 
@@ -177,18 +177,18 @@ Status KafkaSource::start_reading() {
     if (partition.is_read()) list.add(partition.name().topic, id.partition, partition.state().next_offset);
   if (auto status = kafka::assign(client_->handle(), list); !status) return status;
   carried_.reset();
-  held_since_.reset();
+  deferred_since_.reset();
   partitions_.set_paused(false);
   return ok();
 }
 
 /// A pause makes librdkafka discard its fetched records and refetch them later, so a briefly full buffer
 /// should not cause one. Until then, at most one record is taken, and kept.
-void KafkaSource::hold_back(TimePoint now) {
+void KafkaSource::defer_records(TimePoint now) {
   constexpr Duration a_moment = std::chrono::milliseconds(50);
-  if (!held_since_) held_since_ = now;
+  if (!deferred_since_) deferred_since_ = now;
   partitions_.set_paused(true);
-  if (!client_paused_ && now - *held_since_ >= a_moment) {
+  if (!client_paused_ && now - *deferred_since_ >= a_moment) {
     PartitionList list;
     for (const auto& [id, partition] : partitions_.all()) list.add(partition.name().topic, id.partition, 0);
     client_paused_ = rd_kafka_pause_partitions(client_->handle(), list.get()) == RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -202,8 +202,8 @@ void KafkaSource::hold_back(TimePoint now) {
     carried_ = std::move(message);
 }
 
-void KafkaSource::let_go() {
-  held_since_.reset();
+void KafkaSource::release() {
+  deferred_since_.reset();
   partitions_.set_paused(false);
   resume_client();
 }
@@ -217,7 +217,7 @@ void KafkaSource::resume_client() {
 
 /// One message at a time: before 2.13, librdkafka's batch call is unsafe in combination with pause and seek.
 void KafkaSource::fetch(std::size_t max_records, Duration max_wait) {
-  if (held_since_) let_go();
+  if (deferred_since_) release();
   int wait_ms = to_ms(max_wait);
   while (records_.size() < max_records) {
     Message message =
@@ -251,7 +251,7 @@ void KafkaSource::accept(Partition& partition, Message message) {
        .timestamp_ms = std::max<std::int64_t>(rd_kafka_message_timestamp(message.get(), &type), 0),
        .value = {static_cast<const std::byte*>(message->payload), message->len},
        .tombstone = message->payload == nullptr});
-  held_.push_back(std::move(message));
+  deferred_.push_back(std::move(message));
 }
 
 void KafkaSource::note_error(const rd_kafka_message_t& message) {
@@ -259,7 +259,7 @@ void KafkaSource::note_error(const rd_kafka_message_t& message) {
   const bool out_of_range = message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET ||
                             message.err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE;
   if (out_of_range && partition != nullptr) {
-    partition->unsettle();  // librdkafka has stopped it already
+    partition->invalidate();  // librdkafka has stopped it already
     SameLog::doubt(*partition);
     return;
   }
@@ -271,13 +271,13 @@ void KafkaSource::note_error(const rd_kafka_message_t& message) {
 
 void KafkaSource::check_logs(Duration wait) {
   Partition* other = same_log_.serve(wait);
-  if (auto complaint = same_log_.take_complaint()) notices_.say(complaint->message);
+  if (auto problem = same_log_.take_problem()) notices_.report(problem->message);
   if (other == nullptr) return;
   const auto& state = other->state();
   const auto marks = query_watermarks(client_->handle(), other->name().topic, state.id.partition,
                                       std::chrono::milliseconds(250));
   other->stop_other_log(marks ? marks.value() : Watermarks{state.low_watermark, state.high_watermark});
-  if (auto status = start_reading(); !status) notices_.say(status.error().message);
+  if (auto status = start_reading(); !status) notices_.report(status.error().message);
 }
 
 void KafkaSource::refresh(TimePoint now) {
@@ -288,7 +288,7 @@ void KafkaSource::refresh(TimePoint now) {
   for (const auto& [topic, partition, offset] : committer_.take_accepted())
     partitions_.committed(topic, partition, offset);
   if (partitions_.refresh(client_->handle())) notices_.answered();
-  partitions_.hold(notices_.held());
+  partitions_.set_blocked(notices_.blocked());
 }
 
 Status KafkaSource::commit(std::span<const NextOffset> positions) {
@@ -314,7 +314,7 @@ Status KafkaSource::assign(const Assignment& assignment) {
     const bool was_placed = partition.is_placed();
     partition.move_to(cursor->offset);
     if (!was_placed) same_log_.recall(partition);
-    if (was_placed && partition.is_unsettled()) SameLog::doubt(partition);
+    if (was_placed && partition.is_unresolved()) SameLog::doubt(partition);
   }
   partitions_.show();
   return opened_ ? start_reading() : ok();

@@ -122,7 +122,7 @@ class Reader {
     if (partition_.leader) led_.emplace_back(*partition_.leader, std::pair(names_[1], number));
     if (!partition_.stable || !partition_.end) return;
     if (*partition_.stable < *partition_.end)
-      all.held.push_back({names_[1], number, *partition_.stable, *partition_.end});
+      all.blocked.push_back({names_[1], number, *partition_.stable, *partition_.end});
   }
   /// Addresses of brokers that are not identified yet have no node id.
   void take_broker() {
@@ -163,7 +163,7 @@ std::optional<Statistics> Statistics::parse(std::string_view json) {
 std::optional<int> StatisticsMeters::show(std::string_view json) noexcept {
   auto now = Statistics::parse(json);
   if (!now) return std::nullopt;
-  held_ = std::move(now->held);
+  blocked_ = std::move(now->blocked);
   silent_ = std::move(now->silent);
   show(brokers_up_, "kafka_brokers_up", now->brokers_up);
   show(throttle_seconds_, "kafka_throttle_seconds", now->throttle_seconds);

@@ -20,7 +20,7 @@ struct Statistics {
     double mean_seconds = 0;  ///< mean time from a request to its answer
   };
   /// A partition in which an open transaction blocks readers of committed records.
-  struct Held {
+  struct Blocked {
     std::string topic;
     std::int32_t partition = 0;
     std::int64_t from = 0;  ///< last stable offset
@@ -37,7 +37,7 @@ struct Statistics {
   std::optional<double> throttle_seconds;  ///< maximum over the brokers of the mean requested wait
   std::optional<double> queue_records;     ///< fetched and not yet returned
   std::optional<double> queue_bytes;
-  std::vector<Held> held;
+  std::vector<Blocked> blocked;
   std::vector<Silent> silent;
 
   static constexpr std::size_t brokers_shown = 64;
@@ -56,7 +56,7 @@ class StatisticsMeters {
   /// reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB.
   std::optional<int> show(std::string_view json) noexcept;
   /// Held partitions in the last valid text.
-  [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return held_; }
+  [[nodiscard]] const std::vector<Statistics::Blocked>& blocked() const noexcept { return blocked_; }
   /// Silent partitions in the last valid text; each text is returned once.
   [[nodiscard]] std::optional<std::vector<Statistics::Silent>> take_silent() noexcept {
     return std::exchange(silent_, std::nullopt);
@@ -72,7 +72,7 @@ class StatisticsMeters {
   Gauge* throttle_seconds_ = nullptr;
   Gauge* queue_records_ = nullptr;
   Gauge* queue_bytes_ = nullptr;
-  std::vector<Statistics::Held> held_;
+  std::vector<Statistics::Blocked> blocked_;
   std::optional<std::vector<Statistics::Silent>> silent_;
   std::map<std::int32_t, Gauge*> round_trips_;  ///< by broker node id
 };

@@ -32,10 +32,10 @@ class KafkaTopicLookup final : public TopicLookup {
  public:
   KafkaTopicLookup(Properties properties, std::vector<std::string> topics)
       : properties_(std::move(properties)), topics_(std::move(topics)) {}
-  Result<std::vector<TopicFacts>> ask(Duration deadline) override {
+  Result<std::vector<TopicFacts>> query(Duration deadline) override {
     if (auto opened = open(); !opened) return opened.error();
     rd_kafka_poll(client_->handle(), 0);  // drains the client's error events
-    const auto answer = ask_about_topics(client_->handle(), topics_, deadline);
+    const auto answer = query_topics(client_->handle(), topics_, deadline);
     if (!answer) return unanswered(properties_, answer.error());
     std::vector<TopicFacts> facts(topics_.size());
     for (const auto& topic :
@@ -71,7 +71,7 @@ Result<std::vector<std::string>> advertised_hosts(const Properties& properties, 
   NobodyListens listener;
   const auto client = Client::open(ClientKind::consumer, properties, {}, listener);
   if (!client) return client.error();
-  const auto answer = ask_about_topics(client.value()->handle(), std::span(&topic, 1), deadline);
+  const auto answer = query_topics(client.value()->handle(), std::span(&topic, 1), deadline);
   if (!answer) return unanswered(properties, answer.error());
   std::vector<std::string> hosts;
   for (const auto& broker :

@@ -63,8 +63,8 @@ Status create_topic(const Properties& properties, const std::string& topic, int 
 
 namespace {
 
-Status ask_for_topic(const Properties& properties, const std::string& topic, int partitions,
-                     Duration deadline, const Properties& settings, bool check_only) {
+Status query_topic(const Properties& properties, const std::string& topic, int partitions, Duration deadline,
+                   const Properties& settings, bool check_only) {
   TextBuffer text{};
   LastWords last;
   auto opened = kafka::Client::open(kafka::ClientKind::producer, properties, {}, last);
@@ -93,11 +93,11 @@ Status ask_for_topic(const Properties& properties, const std::string& topic, int
 
 Status create_topic(const Properties& properties, const std::string& topic, int partitions, Duration deadline,
                     const Properties& settings) {
-  return ask_for_topic(properties, topic, partitions, deadline, settings, false);
+  return query_topic(properties, topic, partitions, deadline, settings, false);
 }
 
 Status try_creating(const Properties& properties, const std::string& topic, Duration deadline) {
-  return ask_for_topic(properties, topic, 1, deadline, {}, true);
+  return query_topic(properties, topic, 1, deadline, {}, true);
 }
 
 }  // namespace rivulet::stream

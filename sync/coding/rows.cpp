@@ -146,8 +146,8 @@ std::vector<std::byte> encode_rows(const BatchView& rows, const RowFormat& forma
   return {};
 }
 
-Result<CopiedRows> decode_rows(std::span<const std::byte> bytes, const RowFormat& format,
-                               std::size_t rows_max) {
+Result<RowBlock> decode_rows(std::span<const std::byte> bytes, const RowFormat& format,
+                             std::size_t rows_max) {
   const RowShape& shape = format.shape;
   FieldReader in(bytes);
   std::uint32_t rows = 0;
@@ -160,8 +160,8 @@ Result<CopiedRows> decode_rows(std::span<const std::byte> bytes, const RowFormat
   const auto body = inflated(bytes.subspan(frame_bytes), size);
   if (body.empty()) return broken("damaged, or not of the stated length");
   FieldReader inside(body);
-  CopiedRows copied{std::vector<float>(std::size_t{rows} * shape.columns()),
-                    std::vector<float>(std::size_t{rows} * shape.targets), rows};
+  RowBlock copied{std::vector<float>(std::size_t{rows} * shape.columns()),
+                  std::vector<float>(std::size_t{rows} * shape.targets), rows};
   if (!read_features(inside, format.usual, copied.features)) return broken("features are cut short");
   for (float& target : copied.targets) inside.get(target);
   if (!inside.fine() || !inside.empty()) return broken("not of this job's shape");

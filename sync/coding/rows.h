@@ -9,7 +9,7 @@
 namespace rivulet::sync {
 
 /// Rows of one shape: features [rows, columns], targets [rows, targets].
-struct CopiedRows {
+struct RowBlock {
   std::vector<float> features;
   std::vector<float> targets;
   std::size_t rows = 0;
@@ -28,7 +28,6 @@ struct RowFormat {
 /// feature if few values occur. Empty: none fits. Cost: milliseconds for 100 kB.
 std::vector<std::byte> encode_rows(const BatchView& rows, const RowFormat& format, std::size_t bytes_max);
 /// Decodes untrusted bytes of encode_rows(). Errors: protocol (names the reason).
-Result<CopiedRows> decode_rows(std::span<const std::byte> bytes, const RowFormat& format,
-                               std::size_t rows_max);
+Result<RowBlock> decode_rows(std::span<const std::byte> bytes, const RowFormat& format, std::size_t rows_max);
 
 }  // namespace rivulet::sync

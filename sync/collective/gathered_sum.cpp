@@ -22,7 +22,7 @@ class GatheredSum final : public SpeculativeAggregation {
   }
 
  private:
-  void tell(bool something, std::uint32_t tellers, bool listens);
+  void contribute(bool something, std::uint32_t contributors, bool listens);
   Progress fail(Error error);
 
   const bool early_;
@@ -39,7 +39,7 @@ Status GatheredSum::send(Transport& transport, const Exchange& exchange, bool ha
   transport_ = &transport;
   exchange_ = exchange;
   failed_ = false;
-  tell(has_rows, transport.world(), false);
+  contribute(has_rows, transport.world(), false);
   return ok();
 }
 
@@ -51,8 +51,9 @@ Status GatheredSum::begin(Transport& transport, const Exchange& exchange) {
   if (early_) return ok();  // send() has contributed already
   transport_ = &transport;
   failed_ = false;
-  const bool tells = exchange.sends(transport.rank());
-  tell(tells, exchange.residual != nullptr ? transport.world() : exchange.contributors, !tells);
+  const bool contributes = exchange.sends(transport.rank());
+  contribute(contributes, exchange.residual != nullptr ? transport.world() : exchange.contributors,
+             !contributes);
   return ok();
 }
 
@@ -61,14 +62,14 @@ void GatheredSum::give_up(std::span<const std::uint32_t>) {
   forgets_ = true;
 }
 
-void GatheredSum::tell(bool something, std::uint32_t tellers, bool listens) {
+void GatheredSum::contribute(bool something, std::uint32_t contributors, bool listens) {
   std::vector<std::byte> payload(something ? exchange_.payload_bytes() : 0);
   if (something) encode_contribution(exchange_, payload);
-  pending_ = transport_->gathering()->tell({.lane = early_ ? Lane::speculative : Lane::payload,
-                                            .header_bytes = something ? payload_header_bytes : 0,
-                                            .bytes = std::move(payload),
-                                            .tellers = tellers,
-                                            .listens = listens});
+  pending_ = transport_->gathering()->contribute({.lane = early_ ? Lane::speculative : Lane::payload,
+                                                  .header_bytes = something ? payload_header_bytes : 0,
+                                                  .bytes = std::move(payload),
+                                                  .contributors = contributors,
+                                                  .receives_only = listens});
 }
 
 Progress GatheredSum::poll() {
@@ -77,14 +78,14 @@ Progress GatheredSum::poll() {
   const Progress p = transport_->poll(pending_);
   if (p == Progress::failed) return fail(transport_->error());
   if (p == Progress::pending) return p;
-  const auto told = transport_->gathering()->take(pending_);
+  const auto contributed = transport_->gathering()->take(pending_);
   if (forgets_) {
     total_ = std::make_shared<PayloadSum>();
     return Progress::done;
   }
-  const auto total = told->work.once<PayloadSum>(nullptr, [&] {
+  const auto total = contributed->work.once<PayloadSum>(nullptr, [&] {
     return std::make_shared<PayloadSum>(sum_of_payloads(
-        exchange_, [&](std::uint32_t rank) { return std::span<const std::byte>(told->of[rank]); }));
+        exchange_, [&](std::uint32_t rank) { return std::span<const std::byte>(contributed->of[rank]); }));
   });
   if (!total->trouble.empty()) return fail({total->code, total->trouble});
   total_ = total;

@@ -52,7 +52,7 @@ std::vector<std::byte> sums_of(std::span<const std::byte> bytes) {
   return sums;
 }
 
-enum class Stage : std::uint8_t { resting, header, body, taken, settling, settled, failed };
+enum class Stage : std::uint8_t { resting, header, body, taken, settling, confirmed, failed };
 
 }  // namespace
 
@@ -60,12 +60,12 @@ struct StateExchange::State {
   State(Transport& t, const ViewSpec& v, std::size_t most, TimePoint end)
       : transport(t), view(v), bytes_max(most), give_up_at(end) {
     for (std::uint32_t rank = 0; rank < view.world(); ++rank)
-      if (!is_holder(rank)) lacking.push_back(rank);
+      if (!has_state(rank)) lacking.push_back(rank);
     // A state in flight fills the link, so the barrier then uses messages, which queue behind it. Receives
     // are posted here, before a peer can be slow: waiting for peers does not count for the progress deadline.
-    settled.emplace(t, Lane::settled, word_bytes,
-                    lacking.empty() ? Barrier::Means::any : Barrier::Means::messages);
-    settled->be_patient();
+    confirmed.emplace(t, Lane::confirmed, word_bytes,
+                      lacking.empty() ? Barrier::Means::any : Barrier::Means::messages);
+    confirmed->be_patient();
   }
 
   // constant
@@ -80,11 +80,11 @@ struct StateExchange::State {
   Header header{};
   std::vector<std::byte> sums;
   std::vector<std::byte> bytes;
-  std::optional<Barrier> settled;
+  std::optional<Barrier> confirmed;
   std::vector<Ticket> pending;
   Error error;
 
-  [[nodiscard]] bool is_holder(std::uint32_t rank) const {
+  [[nodiscard]] bool has_state(std::uint32_t rank) const {
     return std::binary_search(view.holders.begin(), view.holders.end(), rank);
   }
   [[nodiscard]] std::uint32_t donor_of(std::size_t index) const {
@@ -104,7 +104,7 @@ struct StateExchange::State {
   }
   Progress poll_pending() {
     Progress p = finish_all(transport, pending);
-    if (p == Progress::done && stage == Stage::settling) p = settled->poll();
+    if (p == Progress::done && stage == Stage::settling) p = confirmed->poll();
     return p == Progress::failed ? fail(transport.error()) : p;
   }
   Progress read_header();
@@ -141,8 +141,8 @@ StateExchange::StateExchange(Transport& transport, const ViewSpec& view, std::si
 
 StateExchange::~StateExchange() = default;
 
-bool StateExchange::holds() const {
-  return state_->is_holder(state_->view.rank);
+bool StateExchange::has_state() const {
+  return state_->has_state(state_->view.rank);
 }
 
 bool StateExchange::gives() const {
@@ -177,16 +177,16 @@ std::span<const std::byte> StateExchange::taken() const {
   return state_->bytes;
 }
 
-void StateExchange::settle() {
+void StateExchange::confirm() {
   State& s = *state_;
   s.stage = Stage::settling;
-  s.settled->enter();
+  s.confirmed->enter();
 }
 
 Progress StateExchange::poll(TimePoint now) {
   State& s = *state_;
   if (s.stage == Stage::failed) return Progress::failed;
-  if (s.stage == Stage::taken || s.stage == Stage::settled) return Progress::done;
+  if (s.stage == Stage::taken || s.stage == Stage::confirmed) return Progress::done;
   if (!s.transport.healthy()) return s.fail(s.transport.error());
   const Progress p = s.poll_pending();
   if (p == Progress::failed) return p;
@@ -197,7 +197,7 @@ Progress StateExchange::poll(TimePoint now) {
   RIVULET_CHECK(s.stage != Stage::resting, "poll() before take() or settle()");
   if (s.stage == Stage::header) return s.read_header();
   if (s.stage == Stage::body) return s.check_body();
-  s.stage = Stage::settled;
+  s.stage = Stage::confirmed;
   return Progress::done;
 }
 

@@ -30,14 +30,14 @@ class StateExchange {
   StateExchange& operator=(const StateExchange&) = delete;
 
   /// True if this rank has the target.
-  [[nodiscard]] bool holds() const;
+  [[nodiscard]] bool has_state() const;
   /// True if this rank sends the target to another.
   [[nodiscard]] bool gives() const;
   void give(std::vector<std::byte> bytes);
   void take();
   /// The received bytes, after poll() of take() has returned done.
   [[nodiscard]] std::span<const std::byte> taken() const;
-  void settle();
+  void confirm();
 
   Progress poll(TimePoint now);
   /// Errors: the transport's; protocol (not a state, too long, damaged; names the rank); timed_out.

@@ -13,26 +13,26 @@ std::vector<double> water_filled(std::span<const double> shares, double total,
                                  std::span<const RowBounds> bounds) {
   const std::size_t n = shares.size();
   std::vector<double> rows(n);
-  std::vector<bool> settled(n);
+  std::vector<bool> fixed(n);
   for (std::size_t pass = 0; pass < n; ++pass) {
     double left = total;
     double open = 0;
-    for (std::size_t i = 0; i < n; ++i) (settled[i] ? left : open) += settled[i] ? -rows[i] : shares[i];
+    for (std::size_t i = 0; i < n; ++i) (fixed[i] ? left : open) += fixed[i] ? -rows[i] : shares[i];
     double above = 0;
     double below = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      if (settled[i]) continue;
+      if (fixed[i]) continue;
       rows[i] = open > 0 ? std::max(0.0, left) * shares[i] / open : 0;
       above += std::max(0.0, rows[i] - bounds[i].most);
       below += std::max(0.0, bounds[i].least - rows[i]);
     }
     if (above == 0 && below == 0) break;
     for (std::size_t i = 0; i < n; ++i) {
-      if (settled[i]) continue;
+      if (fixed[i]) continue;
       const double bound = above >= below ? bounds[i].most : bounds[i].least;
       if (above >= below ? rows[i] < bound : rows[i] > bound) continue;
       rows[i] = bound;
-      settled[i] = true;
+      fixed[i] = true;
     }
   }
   for (std::size_t i = 0; i < n; ++i) rows[i] = std::clamp<double>(rows[i], bounds[i].least, bounds[i].most);
@@ -76,7 +76,7 @@ bool is_another_batch(double rows, double& usual) {
 void wait_for_all(const FactsTable& table, RoundPlan& plan) {
   plan.next.whole = true;
   if (!any_flag(table, flag_incomplete) || plan.now.mode != Mode::gradients) return;
-  plan.now.mode = Mode::hold;
+  plan.now.mode = Mode::defer;
   plan.why = "waiting until every device has its rows";
 }
 

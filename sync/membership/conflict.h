@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "core/time.h"
-#include "sync/membership/obstacle.h"
+#include "sync/membership/admission_error.h"
 
 namespace rivulet::sync::membership {
 
@@ -11,7 +11,7 @@ namespace rivulet::sync::membership {
 class Conflict {
  public:
   /// Notes the obstacle. Returns whether it has lasted for `grace`. `of_all`: it ends all devices.
-  bool lasts(Obstacle why, bool of_all, TimePoint now, Duration grace) {
+  bool lasts(AdmissionError why, bool of_all, TimePoint now, Duration grace) {
     if (!since_) since_ = now;
     why_ = std::move(why);
     of_all_ = of_all;
@@ -20,7 +20,7 @@ class Conflict {
   void over() noexcept { since_.reset(); }
   /// Whether it exists and ends all devices.
   [[nodiscard]] bool ends_all() const noexcept { return since_ && of_all_; }
-  [[nodiscard]] const Obstacle& why() const noexcept { return why_; }
+  [[nodiscard]] const AdmissionError& why() const noexcept { return why_; }
 
   /// This device ends because of it.
   void end() noexcept { ended_ = true; }
@@ -29,7 +29,7 @@ class Conflict {
 
  private:
   std::optional<TimePoint> since_;
-  Obstacle why_;
+  AdmissionError why_;
   bool of_all_ = false;
   bool ended_ = false;
 };

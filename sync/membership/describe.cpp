@@ -33,14 +33,14 @@ std::string superseded_by(const Hello& newer) {
          ") and takes its place. If these are two devices, give each its own device.id";
 }
 
-std::string keeps_its_place(const Hello& present, const Obstacle& why) {
+std::string keeps_its_place(const Hello& present, const AdmissionError& why) {
   return "device " + present.device + " is running on host " + present.host + " (pid " +
          std::to_string(present.pid) +
          ") and keeps its place, because this one cannot replace it: " + text_of(why) +
          ". If these are two devices, give each its own device.id";
 }
 
-std::string not_let_in(const Fold& fold, const Obstacle& why, const std::string& self) {
+std::string not_let_in(const Fold& fold, const AdmissionError& why, const std::string& self) {
   std::string text = text_of(why);
   if (why.why == WhyNot::configuration)
     return text + ". The group keeps the configuration of its last view while a device has it, so " + self +
@@ -64,11 +64,11 @@ std::vector<std::string> other_hopes(const NextView& next) {
   hopes.reserve(next.rejected.size() + 1);
   for (const auto& [device, why] : next.rejected)
     hopes.push_back(device->hello.device + " to leave (" + text_of(why) + ")");
-  switch (next.obstacle.why) {
+  switch (next.error.why) {
     case WhyNot::configuration:
     case WhyNot::partition:
-    case WhyNot::number: hopes.push_back("a correction (" + text_of(next.obstacle) + ")"); break;
-    case WhyNot::lost_state: hopes.push_back(text_of(next.obstacle)); break;
+    case WhyNot::number: hopes.push_back("a correction (" + text_of(next.error) + ")"); break;
+    case WhyNot::lost_state: hopes.push_back(text_of(next.error)); break;
     default: break;
   }
   return hopes;

@@ -14,9 +14,9 @@ std::string contested_device(const DeviceEntry& device);
 /// A newer session of this id replaces this one.
 std::string superseded_by(const Hello& newer);
 /// `present` is alive, and a process of the same id cannot replace it.
-std::string keeps_its_place(const Hello& present, const Obstacle& why);
+std::string keeps_its_place(const Hello& present, const AdmissionError& why);
 /// For a rejected device: the reason and what to do.
-std::string not_let_in(const Fold& fold, const Obstacle& why, const std::string& self);
+std::string not_let_in(const Fold& fold, const AdmissionError& why, const std::string& self);
 /// The beginning of the control log is missing.
 std::string beheaded_log(const std::string& job, std::int64_t first_offset);
 /// What `next` waits for in addition to missing devices: devices that must leave, or corrections.

@@ -58,9 +58,9 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   }
   device.session = offset;
   device.hello = hello;
-  device.hello.holds.reset();  // only for the decision on this HELLO
+  device.hello.has_state.reset();  // only for the decision on this HELLO
   device.hello.unheard_since = -1;
-  device.heard = offset;
+  device.last_seen = offset;
   device.ready.reset();
   device.ready_at = -1;
   device.left.reset();
@@ -71,10 +71,10 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
 /// A session that can serve replaces its predecessor at once. Others must wait until the predecessor is
 /// silent: a live one answers.
 bool displaces(const Fold& fold, const DeviceEntry& present, const Hello& hello) {
-  return present.heard < hello.unheard_since || !cannot_replace(fold, hello);
+  return present.last_seen < hello.unheard_since || !cannot_replace(fold, hello);
 }
 
-bool was_said(const DeviceEntry& device, const Hello& hello) {
+bool was_received(const DeviceEntry& device, const Hello& hello) {
   const auto& past = device.past_nonces;
   return device.hello.nonce == hello.nonce || std::find(past.begin(), past.end(), hello.nonce) != past.end();
 }
@@ -82,7 +82,7 @@ bool was_said(const DeviceEntry& device, const Hello& hello) {
 Outcome apply_record(Fold& fold, const Place& at, const Hello& hello) {
   auto it = fold.devices.find(hello.device);
   // The same HELLO twice: the session began with the first.
-  if (it != fold.devices.end() && was_said(it->second, hello)) return Ignored::replayed;
+  if (it != fold.devices.end() && was_received(it->second, hello)) return Ignored::replayed;
   const NewRun wish = hello.new_run ? new_run_by(fold, hello.device) : NewRun::joins;
   if (wish == NewRun::refused) return Ignored::refused;
   if (wish == NewRun::begins || fold.run.number == 0) {
@@ -211,7 +211,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Close& close) {
   if (close.view != fold.view.number + 1) return Ignored::wrong_view;
   const NextView next = next_view(fold, true, device->hello.devices);
   const bool member = std::find(next.devices.begin(), next.devices.end(), device) != next.devices.end();
-  if (next.obstacle || !member) return Ignored::refused;
+  if (next.error || !member) return Ignored::refused;
   seal(fold, at.offset, next.devices);
   return counts;
 }
@@ -267,11 +267,11 @@ Outcome apply_record(Fold& fold, const Place& at, const Snap& snap) {
 }
 
 /// Any counted record shows that the process of its session lives.
-void note_heard(Fold& fold, std::int64_t offset, const ControlRecord& record) {
+void note_seen(Fold& fold, std::int64_t offset, const ControlRecord& record) {
   std::visit(
       [&](const auto& r) {
         if constexpr (requires { r.session; })
-          if (DeviceEntry* device = device_in_session(fold, r.device, r.session)) device->heard = offset;
+          if (DeviceEntry* device = device_in_session(fold, r.device, r.session)) device->last_seen = offset;
       },
       record);
 }
@@ -339,7 +339,7 @@ void apply(Fold& fold, std::int64_t offset, const ControlRecord& record, std::in
   if (outcome)
     fold.ignored.add(*outcome);
   else
-    note_heard(fold, offset, record);
+    note_seen(fold, offset, record);
 }
 
 std::optional<ControlRecord> apply(Fold& fold, const LogEntry& entry, const std::string& job) {
@@ -354,8 +354,8 @@ std::optional<ControlRecord> apply(Fold& fold, const LogEntry& entry, const std:
   return std::nullopt;
 }
 
-Obstacle why_not_closable(const Fold& fold, std::uint32_t devices) {
-  return next_view(fold, true, devices).obstacle;
+AdmissionError why_not_closable(const Fold& fold, std::uint32_t devices) {
+  return next_view(fold, true, devices).error;
 }
 
 bool view_intact(const Fold& fold) {

@@ -35,7 +35,7 @@ struct DeviceEntry {
   std::optional<std::string> left;  ///< reason of this session's LEAVE
   WhyNot left_for = WhyNot::none;   ///< its cause, for the decisions of the others
   bool left_in_order = false;       ///< it left on request, without an error
-  std::int64_t heard = -1;          ///< offset of the last counted record of this session
+  std::int64_t last_seen = -1;      ///< offset of the last counted record of this session
   Predecessor before;
   std::vector<std::string> past_nonces;  ///< nonces of its last sessions: their HELLOs are not accepted again
   std::vector<std::int64_t> swaps;  ///< log times (ms) at which two live sessions were found, newest last
@@ -140,7 +140,7 @@ bool is_live(const Fold& fold, const DeviceEntry& device);
 
 /// Reason why no view of `devices` (job.devices, of the closer's HELLO) can be closed now; WhyNot::none: it
 /// can. Ignores devices rejected by a formed group.
-Obstacle why_not_closable(const Fold& fold, std::uint32_t devices);
+AdmissionError why_not_closable(const Fold& fold, std::uint32_t devices);
 
 /// Whether its session has neither left nor been stopped. A killed process leaves an open session behind.
 bool is_open(const Fold& fold, const DeviceEntry& device);

@@ -30,13 +30,13 @@ class LogMembership final : public Membership {
   }
 
   Result<std::optional<ViewSpec>> poll(TimePoint now) override;
-  void hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) override;
+  void announce_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) override;
   void leave_view(const std::string& reason) override;
-  Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
+  Status post_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
   [[nodiscard]] bool announcing() const override { return saved_.pending(); }
   [[nodiscard]] std::uint64_t announced() const override { return saved_.announced(); }
   void leave_group(const std::string& reason, Ends ends) override;
-  [[nodiscard]] bool stop_asked() const override { return session_.stopped(); }
+  [[nodiscard]] bool stop_requested() const override { return session_.stopped(); }
   [[nodiscard]] bool view_broken() const override;
   [[nodiscard]] std::vector<std::string> waiting_for() const override;
   [[nodiscard]] const Committed& committed() const override { return committed_; }
@@ -57,22 +57,22 @@ class LogMembership final : public Membership {
   Status refuse(ErrorCode code, const std::string& why);
   Status check_session(TimePoint now);
   Status check_state();
-  [[nodiscard]] Obstacle ends_me(bool only_live) const;
+  [[nodiscard]] AdmissionError ends_me(bool only_live) const;
   Status check_conflict(TimePoint now);
   [[nodiscard]] bool somebody_left_for(WhyNot cause) const;
   Status end_by_conflict();
 
   // membership.cpp: records it writes
   Status act(TimePoint now);
-  Status say_hello(TimePoint now);
+  Status post_hello(TimePoint now);
   Status wait_for_place(TimePoint now);
   Status answer(TimePoint now);
   Status append_ready(TimePoint now);
-  Status say_ready(TimePoint now);
-  Status say_close(TimePoint now);
+  Status post_ready(TimePoint now);
+  Status post_close(TimePoint now);
   Status confirm_view();
-  Status say_snap(TimePoint now);
-  [[nodiscard]] bool ready_is_asked_for() const;
+  Status post_snap(TimePoint now);
+  [[nodiscard]] bool ready_requested() const;
   Status append(const ControlRecord& record);
 
   MembershipConfig config_;

@@ -30,7 +30,7 @@ std::optional<Ignored> LogReader::begin_at(const Snap& snap, std::int64_t offset
   fold->rules = fold_.rules;
   fold_ = std::move(*fold);
   fold_.snapped_at = offset;
-  fold_.devices.at(snap.device).heard = offset;
+  fold_.devices.at(snap.device).last_seen = offset;
   based_ = true;
   return std::nullopt;
 }

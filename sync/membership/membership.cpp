@@ -31,7 +31,7 @@ void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record)
   if (const auto* hello = std::get_if<Hello>(&record)) {
     if (hello->device == config_.hello.device) session_.read(offset, hello->nonce == config_.hello.nonce);
   } else if (const auto* ready = std::get_if<Ready>(&record)) {
-    // Read back, counted or not: say_ready() decides again.
+    // Read back, counted or not: post_ready() decides again.
     if (ready->device == config_.hello.device && ready->session == session_.offset()) ready_.read_back();
   } else if (const auto* saved = std::get_if<Saved>(&record);
              saved != nullptr && saved->session == session_.offset()) {
@@ -49,51 +49,50 @@ Status LogMembership::read_log() {
   return read;
 }
 
-Status LogMembership::say_hello(TimePoint now) {
+Status LogMembership::post_hello(TimePoint now) {
   if (!session_.owes_hello(now, config_.retry_after)) return ok();
   session_.sent_hello(now);
-  config_.hello.holds = next_ready_.stamp;
+  config_.hello.has_state = next_ready_.stamp;
   return append(config_.hello);
 }
 
 /// The HELLO was refused: this process cannot replace the present session. That changes when the group
 /// changes, or when the session is dead: a live one answers.
 Status LogMembership::wait_for_place(TimePoint now) {
-  Obstacle why = cannot_replace(fold_, config_.hello);
-  if (!why) return say_hello(now);
+  AdmissionError why = cannot_replace(fold_, config_.hello);
+  if (!why) return post_hello(now);
   const DeviceEntry& present = fold_.devices.at(config_.hello.device);
-  if (present.heard > session_.refused_at()) {
+  if (present.last_seen > session_.refused_at()) {
     why.subject =
         why.why == WhyNot::foreign_state || why.why == WhyNot::earlier_state ? config_.job : why.subject;
     return refuse(ErrorCode::invalid_config, keeps_its_place(present.hello, why));
   }
   if (session_.waiting_for_place(now) < config_.takeover_wait) return ok();
   config_.hello.unheard_since = session_.refused_at();
-  return say_hello(now);
+  return post_hello(now);
 }
 
 /// Answers a process of the same id that could not replace this one and checks whether it lives.
 Status LogMembership::answer(TimePoint now) {
   const auto me = fold_.devices.find(config_.hello.device);
   if (me == fold_.devices.end() || me->second.session != session_.offset()) return ok();
-  if (!session_.owes_answer(me->second.heard, now, config_.close_wait)) return ok();
+  if (!session_.owes_answer(me->second.last_seen, now, config_.close_wait)) return ok();
   session_.sent_answer(now);
   return in_view_ ? append(Close{config_.hello.device, session_.offset(), fold_.view.number})
                   : append_ready(now);
 }
 
 /// With enough READYs, or with a conflicting one, only live devices may count: all repeat their READYs.
-bool LogMembership::ready_is_asked_for() const {
+bool LogMembership::ready_requested() const {
   const NextView& next = next_view(false);
-  return next.obstacle.why != WhyNot::missing || !next.rejected.empty() ||
-         outside(fold_, config_.hello.device);
+  return next.error.why != WhyNot::missing || !next.rejected.empty() || outside(fold_, config_.hello.device);
 }
 
-Status LogMembership::say_ready(TimePoint now) {
+Status LogMembership::post_ready(TimePoint now) {
   const auto it = fold_.devices.find(config_.hello.device);
   if (it == fold_.devices.end() || !ready_.may_send(now, config_.retry_after)) return ok();
   if (is_live(fold_, it->second)) return ok();
-  if (is_ready(fold_, it->second) && !ready_is_asked_for()) return ok();
+  if (is_ready(fold_, it->second) && !ready_requested()) return ok();
   return append_ready(now);
 }
 
@@ -101,17 +100,17 @@ Status LogMembership::append_ready(TimePoint now) {
   ready_.sent(now);
   next_ready_.session = session_.offset();
   next_ready_.view = fold_.view.number + 1;
-  next_ready_.goes_back = config_.goes_back_to == next_ready_.stamp;
+  next_ready_.rolls_back = config_.rollback_to == next_ready_.stamp;
   return append(next_ready_);
 }
 
-Status LogMembership::say_close(TimePoint now) {
+Status LogMembership::post_close(TimePoint now) {
   const NextView& next = next_view(true);
   const auto me = fold_.devices.find(config_.hello.device);
   const bool mine = me != fold_.devices.end() && me->second.session == session_.offset();
   const bool in =
       mine && std::find(next.devices.begin(), next.devices.end(), &me->second) != next.devices.end();
-  if (!in || next.obstacle) {
+  if (!in || next.error) {
     closing_.cannot();
     return ok();
   }
@@ -134,7 +133,7 @@ Status LogMembership::confirm_view() {
 
 /// The first member regularly writes a snapshot of the fold. If other records interfere, it retries later. A
 /// group too large for one record has no snapshots.
-Status LogMembership::say_snap(TimePoint now) {
+Status LogMembership::post_snap(TimePoint now) {
   const bool first = !fold_.view.members.empty() && fold_.view.members.front() == config_.hello.device;
   const std::int64_t since = std::max<std::int64_t>(fold_.snapped_at, fold_.run.began);
   if (!first || fold_.next_offset - since < snap_every || !snap_.may_send(now, config_.retry_after))
@@ -151,7 +150,7 @@ std::optional<ViewSpec> LogMembership::new_view() {
   const bool mine = session_.known() && it != fold_.view.sessions.end() && it->second == session_.offset();
   if (!mine || fold_.view.token == token_) return std::nullopt;
   token_ = fold_.view.token;
-  in_view_ = shared_.view_stands();
+  in_view_ = shared_.view_valid();
   next_ready_.reason = in_view_ ? "" : "the view was broken before it began";
   if (!in_view_) return std::nullopt;
   const auto& closed = fold_.view;
@@ -161,17 +160,17 @@ std::optional<ViewSpec> LogMembership::new_view() {
 }
 
 Status LogMembership::act(TimePoint now) {
-  if (!session_.known()) return session_.was_refused() ? wait_for_place(now) : say_hello(now);
-  if (left_ || stop_asked()) return ok();
+  if (!session_.known()) return session_.was_refused() ? wait_for_place(now) : post_hello(now);
+  if (left_ || stop_requested()) return ok();
   if (auto said = answer(now); !said) return said;
   if (in_view_) {
     if (auto confirmed = confirm_view(); !confirmed) return confirmed;
     if (const Saved* again = saved_.again(now, config_.retry_after))
       if (auto said = append(*again); !said) return said;
-    return say_snap(now);
+    return post_snap(now);
   }
-  if (auto said = say_ready(now); !said) return said;
-  return say_close(now);
+  if (auto said = post_ready(now); !said) return said;
+  return post_close(now);
 }
 
 Result<std::optional<ViewSpec>> LogMembership::poll(TimePoint now) {
@@ -187,13 +186,14 @@ Result<std::optional<ViewSpec>> LogMembership::poll(TimePoint now) {
   return view;
 }
 
-void LogMembership::hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) {
+void LogMembership::announce_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) {
   next_ready_.stamp = stamp;
   next_ready_.rows = rows;
   next_ready_.digest = digest;
 }
 
-Status LogMembership::say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) {
+Status LogMembership::post_saved(const Stamp& stamp, const std::string& digest,
+                                 const std::string& file_hash) {
   if (!in_view_) return ok();
   return append(saved_.announce(
       {config_.hello.device, session_.offset(), fold_.view.number, stamp, digest, file_hash}));
@@ -214,7 +214,7 @@ void LogMembership::leave_group(const std::string& reason, Ends ends) {
 }
 
 bool LogMembership::view_broken() const {
-  return in_view_ && (fold_.view.token != token_ || !shared_.view_stands());
+  return in_view_ && (fold_.view.token != token_ || !shared_.view_valid());
 }
 
 Status LogMembership::set(std::uint64_t token, const std::string& key, std::span<const std::byte> value) {

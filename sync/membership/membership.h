@@ -21,7 +21,7 @@ struct MembershipConfig {
   bool limited = false;  ///< this process was started with --stop-after rows or rounds
   /// A state older than the last saved one, from which this device may resume (announced while it has that
   /// state); none: not allowed.
-  std::optional<Stamp> goes_back_to = {};
+  std::optional<Stamp> rollback_to = {};
   /// Saved states that this device cannot use, with the reason; empty: none. Shown as the cause if no device
   /// has the group's saved state.
   std::string unusable = {};
@@ -55,11 +55,11 @@ class Membership : public AddressBook {
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
   /// Sets the state of this device, with its row clock, for all following READYs. Call before the first
   /// poll(), and before leave_view() after a change.
-  virtual void hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) = 0;
+  virtual void announce_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) = 0;
   /// Leaves this view. READY for the next one follows.
   virtual void leave_view(const std::string& reason) = 0;
   /// Announces a state of the current view on this device's disk. Does nothing outside a view.
-  virtual Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
+  virtual Status post_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
   /// Whether an announced saved state has not been read back yet.
   [[nodiscard]] virtual bool announcing() const = 0;
   /// Number of saved states of this session that were read back.
@@ -69,7 +69,7 @@ class Membership : public AddressBook {
   virtual void leave_group(const std::string& reason, Ends ends) = 0;
   /// True once the log shows that the whole job was stopped after this session began. The device must end in
   /// the same round as the others.
-  [[nodiscard]] virtual bool stop_asked() const = 0;
+  [[nodiscard]] virtual bool stop_requested() const = 0;
   /// Whether the log shows that a member of the current view has a new session or stops: the view cannot
   /// continue.
   [[nodiscard]] virtual bool view_broken() const = 0;

@@ -25,7 +25,7 @@ Status LogMembership::check_session(TimePoint now) {
     leave_group("superseded", Ends::nothing);  // records that both lived
     return refuse(ErrorCode::superseded, superseded_by(it->second.hello));
   }
-  if (stop_asked()) return ok();
+  if (stop_requested()) return ok();
   if (config_.hello.new_run && new_run_by(fold_, config_.hello.device) != NewRun::joins)
     return refuse(ErrorCode::invalid_config, why_no_new_run(fold_, config_.job, config_.hello.device));
   if (!known) return ok();
@@ -40,23 +40,23 @@ Status LogMembership::check_state() {
   if (!session_.known()) return ok();
   if (!shared_.reader().understands())
     return refuse(ErrorCode::invalid_config, beheaded_log(config_.job, shared_.reader().first_offset()));
-  const Obstacle why = wrong_state(fold_, config_.job, config_.hello.device, next_ready_.stamp);
+  const AdmissionError why = wrong_state(fold_, config_.job, config_.hello.device, next_ready_.stamp);
   return why ? refuse(ErrorCode::invalid_config, text_of(why)) : ok();
 }
 
 /// The first two end only this device. A lost state ends all.
-Obstacle LogMembership::ends_me(bool only_live) const {
-  if (Obstacle why = outside(fold_, config_.hello.device)) return why;
+AdmissionError LogMembership::ends_me(bool only_live) const {
+  if (AdmissionError why = outside(fold_, config_.hello.device)) return why;
   const NextView& next = next_view(only_live);
-  if (const Obstacle* why = next.why_rejected(config_.hello.device)) return *why;
-  return next.obstacle.why == WhyNot::lost_state ? next.obstacle : Obstacle();
+  if (const AdmissionError* why = next.why_rejected(config_.hello.device)) return *why;
+  return next.error.why == WhyNot::lost_state ? next.error : AdmissionError();
 }
 
 /// The conflict continues while its devices repeat their READYs.
 Status LogMembership::check_conflict(TimePoint now) {
   const bool forming = session_.known() && !in_view_;
-  if (Obstacle why = forming ? ends_me(true) : Obstacle()) {
-    const bool of_all = why == next_view(true).obstacle;
+  if (AdmissionError why = forming ? ends_me(true) : AdmissionError()) {
+    const bool of_all = why == next_view(true).error;
     return conflict_.lasts(std::move(why), of_all, now, config_.mismatch_grace) ? end_by_conflict() : ok();
   }
   if (conflict_.ends_all() && somebody_left_for(conflict_.why().why)) return end_by_conflict();

@@ -25,12 +25,12 @@ std::string value_of(const Hello& hello, const std::string& key) {
 }
 
 /// The hashes differ: either a key does, or the builds do.
-Obstacle configurations(const Hello& a, const Hello& b) {
-  Obstacle found{.why = WhyNot::configuration,
-                 .device = a.device,
-                 .other = b.device,
-                 .value = a.config_hash,
-                 .other_value = b.config_hash};
+AdmissionError configurations(const Hello& a, const Hello& b) {
+  AdmissionError found{.why = WhyNot::configuration,
+                       .device = a.device,
+                       .other = b.device,
+                       .value = a.config_hash,
+                       .other_value = b.config_hash};
   std::set<std::string> keys;
   for (const auto& entry : a.config) keys.insert(entry.first);
   for (const auto& entry : b.config) keys.insert(entry.first);
@@ -50,7 +50,7 @@ Obstacle configurations(const Hello& a, const Hello& b) {
 class Claims {
  public:
   /// Returns a partition that another device claims. If there is none, adds the device's claims.
-  Obstacle add(const Hello& hello) {
+  AdmissionError add(const Hello& hello) {
     for (const auto& partition : hello.partitions) {
       const auto owner = owners_.find(partition);
       if (owner == owners_.end() || owner->second == hello.device) continue;
@@ -67,12 +67,12 @@ class Claims {
   std::unordered_map<std::string_view, std::string_view> owners_;
 };
 
-Obstacle too_many(const Devices& devices, std::uint64_t wanted) {
+AdmissionError too_many(const Devices& devices, std::uint64_t wanted) {
   return {.why = WhyNot::number, .devices = ids_of(devices), .wanted = wanted};
 }
 
 /// The first conflict within a group of `wanted`. Too few devices are no conflict.
-Obstacle first_conflict(const Devices& devices, std::uint64_t wanted) {
+AdmissionError first_conflict(const Devices& devices, std::uint64_t wanted) {
   for (std::size_t i = 1; i < devices.size(); ++i) {
     const Hello& first = devices.front()->hello;
     if (first.config_hash != devices[i]->hello.config_hash) return configurations(first, devices[i]->hello);
@@ -80,7 +80,7 @@ Obstacle first_conflict(const Devices& devices, std::uint64_t wanted) {
   Claims claims;
   for (const auto* device : devices)
     if (auto twice = claims.add(device->hello)) return twice;
-  return devices.size() <= wanted ? Obstacle() : too_many(devices, wanted);
+  return devices.size() <= wanted ? AdmissionError() : too_many(devices, wanted);
 }
 
 bool formed(const Fold& fold) {
@@ -104,10 +104,10 @@ bool holds_saved(const Fold& fold, const DeviceEntry& device) {
 
 /// Whether a view may start from its state: the saved one, or an intentionally older one.
 bool serves(const Fold& fold, const DeviceEntry& device) {
-  return holds_saved(fold, device) || device.ready->goes_back;
+  return holds_saved(fold, device) || device.ready->rolls_back;
 }
 
-Obstacle lost_state(const Fold& fold, const Devices& devices) {
+AdmissionError lost_state(const Fold& fold, const Devices& devices) {
   return {.why = WhyNot::lost_state, .devices = ids_of(devices), .state = fold.committed.stamp};
 }
 
@@ -118,8 +118,8 @@ class Places {
       : fold_(fold), next_(next), wanted_(wanted) {}
 
   /// False: no device has the last view's configuration, and the others differ.
-  bool settle(const Devices& all) {
-    Devices fitting = settle_configuration(all);
+  bool assign(const Devices& all) {
+    Devices fitting = choose_configuration(all);
     if (fitting.empty()) return false;
     std::stable_sort(fitting.begin(), fitting.end(),
                      [&](const auto* a, const auto* b) { return precedence(*a) < precedence(*b); });
@@ -140,7 +140,7 @@ class Places {
   }
 
   /// Returns the devices with the group's configuration and rejects the others.
-  Devices settle_configuration(const Devices& all) {
+  Devices choose_configuration(const Devices& all) {
     const auto stands = [&](const auto* d) { return d->hello.config_hash == fold_.view.config_hash; };
     const auto keeper = std::find_if(all.begin(), all.end(), stands);
     if (keeper == all.end()) {
@@ -159,7 +159,7 @@ class Places {
   }
 
   void give_place(const DeviceEntry& device) {
-    Obstacle why = claims_.add(device.hello);
+    AdmissionError why = claims_.add(device.hello);
     if (!why && next_.devices.size() == wanted_) {
       Devices with = next_.devices;
       with.push_back(&device);
@@ -178,7 +178,7 @@ class Places {
                                   [&](const auto* device) { return serves(fold_, *device); });
     const bool all_new = std::all_of(next_.devices.begin(), next_.devices.end(), newcomer);
     if (held || all_new || !fold_.rules.guard) return;
-    const Obstacle why = lost_state(fold_, next_.devices);
+    const AdmissionError why = lost_state(fold_, next_.devices);
     for (const auto* device : next_.devices)
       if (newcomer(device)) next_.rejected.push_back({device, why});
     std::erase_if(next_.devices, newcomer);
@@ -191,11 +191,11 @@ class Places {
 };
 
 /// For the remaining devices: too few, or none has the saved state.
-Obstacle shortage(const Fold& fold, const Devices& devices, std::uint64_t wanted) {
+AdmissionError shortage(const Fold& fold, const Devices& devices, std::uint64_t wanted) {
   if (devices.size() < wanted) return {.why = WhyNot::missing, .count = devices.size(), .wanted = wanted};
   const bool held =
       std::any_of(devices.begin(), devices.end(), [&](const auto* device) { return serves(fold, *device); });
-  return held || !fold.rules.guard ? Obstacle() : lost_state(fold, devices);
+  return held || !fold.rules.guard ? AdmissionError() : lost_state(fold, devices);
 }
 
 /// Whether another present device has the saved state: a member of an intact view, or one with a READY for
@@ -210,7 +210,7 @@ bool somebody_serves(const Fold& fold, const std::string& device) {
 }
 
 /// The first new claim of `hello` that conflicts with an open member of the last view.
-Obstacle claimed_by_others(const Fold& fold, const Hello& hello, const DeviceEntry& present) {
+AdmissionError claimed_by_others(const Fold& fold, const Hello& hello, const DeviceEntry& present) {
   if (hello.partitions == present.hello.partitions) return {};
   Claims claims;
   for (const auto& entry : fold.devices)
@@ -219,10 +219,10 @@ Obstacle claimed_by_others(const Fold& fold, const Hello& hello, const DeviceEnt
   return claims.add(hello);
 }
 
-Obstacle configuration_of_twin(const Fold& fold, const Hello& hello, const DeviceEntry& present) {
+AdmissionError configuration_of_twin(const Fold& fold, const Hello& hello, const DeviceEntry& present) {
   const std::string& stands = fold.view.config_hash;
   if (stands.empty() || present.hello.config_hash != stands || hello.config_hash == stands) return {};
-  Obstacle found = configurations(present.hello, hello);
+  AdmissionError found = configurations(present.hello, hello);
   found.device = place_of(present.hello);
   found.other = place_of(hello);
   return found;
@@ -230,7 +230,7 @@ Obstacle configuration_of_twin(const Fold& fold, const Hello& hello, const Devic
 
 }  // namespace
 
-const Obstacle* NextView::why_rejected(const std::string& device) const {
+const AdmissionError* NextView::why_rejected(const std::string& device) const {
   const auto at =
       std::lower_bound(rejected.begin(), rejected.end(), device,
                        [](const auto& entry, const auto& id) { return entry.device->hello.device < id; });
@@ -244,15 +244,15 @@ NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted) {
   }
   NextView next;
   Places places(fold, next, wanted);
-  if (!formed(fold) || !places.settle(all)) {
-    next.obstacle = first_conflict(all, wanted);
+  if (!formed(fold) || !places.assign(all)) {
+    next.error = first_conflict(all, wanted);
     next.devices = std::move(all);
   }
-  if (!next.obstacle) next.obstacle = shortage(fold, next.devices, places.wanted());
+  if (!next.error) next.error = shortage(fold, next.devices, places.wanted());
   return next;
 }
 
-Obstacle outside(const Fold& fold, const std::string& self) {
+AdmissionError outside(const Fold& fold, const std::string& self) {
   const auto me = fold.devices.find(self);
   if (me == fold.devices.end() || fold.view.sessions.contains(self)) return {};
   // Any accepted CLOSE shows that all members had written READY after the last HELLO.
@@ -267,8 +267,8 @@ Obstacle outside(const Fold& fold, const std::string& self) {
   return {.why = WhyNot::outside, .device = self, .devices = ids_of(members)};
 }
 
-Obstacle wrong_state(const Fold& fold, const std::string& job, const std::string& device,
-                     const Stamp& state) {
+AdmissionError wrong_state(const Fold& fold, const std::string& job, const std::string& device,
+                           const Stamp& state) {
   if (state.lineage > fold.view.number)
     return {.why = WhyNot::foreign_state,
             .subject = job,
@@ -284,13 +284,13 @@ Obstacle wrong_state(const Fold& fold, const std::string& job, const std::string
           .state = state};
 }
 
-Obstacle cannot_replace(const Fold& fold, const Hello& hello) {
+AdmissionError cannot_replace(const Fold& fold, const Hello& hello) {
   const auto present = fold.devices.find(hello.device);
-  if (present == fold.devices.end() || !is_open(fold, present->second) || !hello.holds) return {};
-  if (auto why = wrong_state(fold, "", hello.device, *hello.holds)) return why;
+  if (present == fold.devices.end() || !is_open(fold, present->second) || !hello.has_state) return {};
+  if (auto why = wrong_state(fold, "", hello.device, *hello.has_state)) return why;
   if (auto why = configuration_of_twin(fold, hello, present->second)) return why;
   if (auto why = claimed_by_others(fold, hello, present->second)) return why;
-  if (*hello.holds >= fold.committed.stamp || somebody_serves(fold, hello.device)) return {};
+  if (*hello.has_state >= fold.committed.stamp || somebody_serves(fold, hello.device)) return {};
   return {.why = WhyNot::lost_state, .device = hello.device, .state = fold.committed.stamp};
 }
 

@@ -15,7 +15,7 @@ using Devices = std::vector<const DeviceEntry*>;
 /// A device that conflicts with a formed group. It ends, and the others continue to wait.
 struct Rejected {
   const DeviceEntry* device = nullptr;
-  Obstacle why;
+  AdmissionError why;
 };
 
 /// Equal for all devices that have folded the same prefix.
@@ -28,23 +28,24 @@ struct Rejected {
 struct NextView {
   Devices devices;
   std::vector<Rejected> rejected;  ///< sorted by id
-  Obstacle obstacle;               ///< against a view of `devices`
-  [[nodiscard]] const Obstacle* why_rejected(const std::string& device) const;
+  AdmissionError error;            ///< against a view of `devices`
+  [[nodiscard]] const AdmissionError* why_rejected(const std::string& device) const;
 };
 /// The next view of the ready devices (`only_live`: live devices), for a group of `wanted`.
 NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted);
 
 /// Why `self` is not in the complete group, which has confirmed its view after the HELLO of `self`. None if
 /// there is no such group, or `self` is in it.
-Obstacle outside(const Fold& fold, const std::string& self);
+AdmissionError outside(const Fold& fold, const std::string& self);
 
 /// Why a process with this HELLO cannot replace the present session of its device: its state is of no view of
 /// this run; or it is older than the group's saved state, which no other device has; or it conflicts with the
 /// group while the present session does not. None: it can, or there is no such session.
-Obstacle cannot_replace(const Fold& fold, const Hello& hello);
+AdmissionError cannot_replace(const Fold& fold, const Hello& hello);
 
 /// Obstacle of a state that is of no view of this run. None: it can be of this run.
-Obstacle wrong_state(const Fold& fold, const std::string& job, const std::string& device, const Stamp& state);
+AdmissionError wrong_state(const Fold& fold, const std::string& job, const std::string& device,
+                           const Stamp& state);
 
 /// Known ids that are missing for the next view, then "2 more devices".
 std::vector<std::string> missing_devices(const Fold& fold, const NextView& next, std::uint32_t wanted);

@@ -34,7 +34,7 @@ class OwnSession {
   /// A HELLO of this device's id was read. `own`: this process wrote it.
   void read(std::int64_t offset, bool own) {
     if (own && !known()) offset_ = offset;
-    if (!own && known()) asked_at_ = offset;
+    if (!own && known()) requested_at_ = offset;
   }
   /// The HELLO has begun no session: the present session keeps its place for now.
   void refused(TimePoint now) {
@@ -54,8 +54,8 @@ class OwnSession {
 
   /// Whether to answer a process of the same id that checks this session. `heard`: offset of its last record.
   [[nodiscard]] bool owes_answer(std::int64_t heard, TimePoint now, Duration retry_after) {
-    if (heard > asked_at_) asked_at_ = -1;
-    return asked_at_ >= 0 && answer_.may_send(now, retry_after);
+    if (heard > requested_at_) requested_at_ = -1;
+    return requested_at_ >= 0 && answer_.may_send(now, retry_after);
   }
   void sent_answer(TimePoint now) { answer_.sent(now); }
 
@@ -69,7 +69,7 @@ class OwnSession {
  private:
   std::int64_t offset_ = -1;
   std::pair<std::int64_t, TimePoint> refused_{-1, {}};
-  std::int64_t asked_at_ = -1;
+  std::int64_t requested_at_ = -1;
   std::int64_t stopped_at_ = -1;
   InFlight hello_, answer_;
 };

@@ -126,7 +126,7 @@ json to_json(const Hello& r) {
                  {"config", r.config},
                  {"partitions", r.partitions}};
   if (r.new_run) object["new_run"] = true;
-  if (r.holds) object["holds"] = {{"lineage", r.holds->lineage}, {"step", r.holds->step}};
+  if (r.has_state) object["holds"] = {{"lineage", r.has_state->lineage}, {"step", r.has_state->step}};
   if (r.unheard_since >= 0) object["unheard_since"] = r.unheard_since;
   return object;
 }
@@ -135,7 +135,7 @@ json to_json(const Ready& r) {
                  {"view", r.view},     {"lineage", r.stamp.lineage}, {"step", r.stamp.step},
                  {"digest", r.digest}, {"reason", r.reason},         {"rows", r.rows}};
   if (r.limited) object["limited"] = true;
-  if (r.goes_back) object["goes_back"] = true;
+  if (r.rolls_back) object["goes_back"] = true;
   return object;
 }
 json to_json(const Saved& r) {
@@ -181,7 +181,7 @@ ControlRecord read_hello(Fields& f) {
   r.config = f.map("config");
   r.partitions = f.texts("partitions");
   r.new_run = f.flag("new_run");
-  if (f.has("holds")) r.holds = f.stamp("holds");
+  if (f.has("holds")) r.has_state = f.stamp("holds");
   if (f.has("unheard_since")) r.unheard_since = f.offset("unheard_since");
   return r;
 }
@@ -195,7 +195,7 @@ ControlRecord read_ready(Fields& f) {
   r.reason = f.text("reason", text_max);
   r.rows = f.number("rows");
   r.limited = f.flag("limited");
-  r.goes_back = f.flag("goes_back");
+  r.rolls_back = f.flag("goes_back");
   return r;
 }
 ControlRecord read_saved(Fields& f) {

@@ -11,7 +11,7 @@
 
 #include "core/result.h"
 #include "core/stamp.h"
-#include "sync/membership/obstacle.h"
+#include "sync/membership/admission_error.h"
 
 /// Records of the control topic. JSON, versioned, up to 64 KiB. Unknown types and versions are counted and
 /// ignored, so later versions can add records.
@@ -32,7 +32,7 @@ struct Hello {
   std::map<std::string, std::string> config;  ///< the group keys and values, to name a mismatch
   std::vector<std::string> partitions;        ///< claimed partitions, as "topic:partition", sorted
   bool new_run = false;                       ///< requests a new run (see new_run_by() in fold.h)
-  std::optional<Stamp> holds = {};            ///< its current state
+  std::optional<Stamp> has_state = {};        ///< its current state
   std::int64_t unheard_since = -1;  ///< repeated HELLO: offset of the refusal, since which the present
                                     ///< session has written nothing (see displaces() in fold.cpp)
   bool operator==(const Hello&) const = default;
@@ -47,7 +47,7 @@ struct Ready {
   std::string reason;      ///< why it left the last view; empty at start
   std::uint64_t rows = 0;  ///< row clock of that state
   bool limited = false;    ///< it was started with --stop-after rows or rounds
-  bool goes_back =
+  bool rolls_back =
       false;  ///< its state is intentionally older than its last saved one: see serves() in next_view.cpp
   bool operator==(const Ready&) const = default;
 };

@@ -31,7 +31,7 @@ Status SharedFold::Reader::read() {
   return fold_.read();
 }
 
-std::vector<SharedFold::Said> SharedFold::Reader::take_own() {
+std::vector<SharedFold::Announced> SharedFold::Reader::take_own() {
   const auto lock = fold_.guard();
   return std::exchange(own_, {});
 }
@@ -53,7 +53,7 @@ const NextView& SharedFold::next_view(bool only_live, std::uint32_t wanted) {
   return known.view;
 }
 
-bool SharedFold::view_stands() {
+bool SharedFold::view_valid() {
   if (next_offsets_.first != fold().next_offset)
     next_offsets_ = {fold().next_offset, view_intact(fold()) && !view_left(fold())};
   return next_offsets_.second;

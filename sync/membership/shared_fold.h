@@ -18,7 +18,7 @@ namespace rivulet::sync::membership {
 /// private one. Thread-safe: threads other than the reader must hold guard() to use fold().
 class SharedFold {
  public:
-  using Said = std::pair<std::int64_t, ControlRecord>;  ///< offset, record
+  using Announced = std::pair<std::int64_t, ControlRecord>;  ///< offset, record
 
   /// One device's reader. The fold must outlive it.
   class Reader {
@@ -31,13 +31,13 @@ class SharedFold {
     /// an error count.
     Status read();
     /// Records of this device read since the last call, whether they counted or not.
-    std::vector<Said> take_own();
+    std::vector<Announced> take_own();
 
    private:
     friend class SharedFold;
     SharedFold& fold_;
     const std::string device_;
-    std::vector<Said> own_;  ///< under the lock
+    std::vector<Announced> own_;  ///< under the lock
   };
 
   /// Borrows `log`.
@@ -51,7 +51,7 @@ class SharedFold {
   /// As of the last read(), cached by log length. For the reader.
   const NextView& next_view(bool only_live, std::uint32_t wanted);
   /// Whether every member of the closed view is in it and stays. For the reader.
-  bool view_stands();
+  bool view_valid();
   [[nodiscard]] std::unique_lock<std::mutex> guard() const { return std::unique_lock(mutex_); }
 
  private:
@@ -67,7 +67,7 @@ class SharedFold {
     NextView view;
   };
   Known ready_, live_;
-  std::pair<std::int64_t, bool> next_offsets_{-1, false};     ///< next_offset and its result of view_stands()
+  std::pair<std::int64_t, bool> next_offsets_{-1, false};     ///< next_offset and its result of view_valid()
   std::multimap<std::string, Reader*, std::less<>> readers_;  ///< by device: two sessions may overlap
 };
 

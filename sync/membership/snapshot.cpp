@@ -54,11 +54,11 @@ Snapshot json_of(const DeviceEntry& d) {
                 {"past_nonces", d.past_nonces},
                 {"swaps", d.swaps},
                 {"contested", d.contested},
-                {"heard", d.heard}};
+                {"heard", d.last_seen}};
   if (d.left) j["left"] = *d.left;
   if (d.ready)
     j["ready"] = {d.ready_at,      d.ready->view, json_of(d.ready->stamp), d.ready->digest,
-                  d.ready->reason, d.ready->rows, d.ready->limited,        d.ready->goes_back};
+                  d.ready->reason, d.ready->rows, d.ready->limited,        d.ready->rolls_back};
   if (d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
   if (d.left_in_order) j["in_order"] = true;
   return j;
@@ -73,7 +73,7 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   d.past_nonces = j.at("past_nonces").get<std::vector<std::string>>();
   d.swaps = j.at("swaps").get<std::vector<std::int64_t>>();
   d.contested = j.at("contested").get<std::int64_t>();
-  d.heard = j.at("heard").get<std::int64_t>();
+  d.last_seen = j.at("heard").get<std::int64_t>();
   if (const auto left = j.find("left"); left != j.end()) d.left = left->get<std::string>();
   if (const auto cause = j.find("left_for"); cause != j.end())
     d.left_for = why_not_of(cause->get<std::string>());

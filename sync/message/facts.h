@@ -25,16 +25,16 @@ inline constexpr std::size_t facts_partitions_max = 256;
 
 /// What a device reports to the group, as bits of Facts::flags.
 enum FactsFlag : std::uint32_t {
-  flag_leaving = 1U << 0,     ///< this device ends after this round
-  flag_stop = 1U << 1,        ///< requests that the whole group ends after this round
-  flag_nonfinite = 1U << 2,   ///< its batch had a non-finite loss or gradient; it takes part with 0 rows
-  flag_incomplete = 1U << 3,  ///< it does not have its assigned rows (yet)
-  flag_digest = 1U << 4,      ///< `digest` is set
-  flag_dry_run = 1U << 5,     ///< computes but must not change anything
-  flag_checkpoint = 1U << 6,  ///< requests a checkpoint, by its clock
-  flag_residual = 1U << 7,    ///< it has a residual
-  flag_own_steps = 1U << 8,   ///< its rows were trained in local steps: it contributes a delta
-  flag_early = 1U << 9,       ///< early synchronization: it enters before the schedule, and the others follow
+  flag_leaving = 1U << 0,      ///< this device ends after this round
+  flag_stop = 1U << 1,         ///< requests that the whole group ends after this round
+  flag_nonfinite = 1U << 2,    ///< its batch had a non-finite loss or gradient; it takes part with 0 rows
+  flag_incomplete = 1U << 3,   ///< it does not have its assigned rows (yet)
+  flag_digest = 1U << 4,       ///< `digest` is set
+  flag_dry_run = 1U << 5,      ///< computes but must not change anything
+  flag_checkpoint = 1U << 6,   ///< requests a checkpoint, by its clock
+  flag_residual = 1U << 7,     ///< it has a residual
+  flag_local_steps = 1U << 8,  ///< its rows were trained in local steps: it contributes a delta
+  flag_early = 1U << 9,  ///< early synchronization: it enters before the schedule, and the others follow
   flag_changed =
       1U << 10,  ///< the loss of its rows has risen, but no step reflects that yet: its stream has changed
   flag_diverged = 1U << 11,  ///< its rows indicate that the model has diverged

@@ -9,7 +9,7 @@ std::string_view name_of(Mode mode) noexcept {
   switch (mode) {
     case Mode::gradients: return "gradients";
     case Mode::delta: return "delta";
-    case Mode::hold: return "hold";
+    case Mode::defer: return "hold";
     case Mode::idle: return "idle";
     case Mode::skip: return "skip";
   }
@@ -19,7 +19,7 @@ std::string_view name_of(Mode mode) noexcept {
 std::string_view name_of(Retreat retreat) noexcept {
   switch (retreat) {
     case Retreat::none: return "none";
-    case Retreat::go_back: return "go_back";
+    case Retreat::roll_back: return "roll_back";
     case Retreat::give_up: return "give_up";
   }
   return "unknown";

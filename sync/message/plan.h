@@ -17,7 +17,7 @@ namespace rivulet::sync::policy {
 enum class Mode : std::uint8_t {
   gradients,  ///< weighted gradients are summed, and all step with the sum
   delta,      ///< deltas since the last aggregating round are summed (after local steps)
-  hold,       ///< no device steps; batches and gradients are kept for the next round
+  defer,      ///< no device steps; batches and gradients are kept for the next round
   idle,       ///< no device has rows; nothing changes
   skip,       ///< rows are consumed but nothing is applied (non-finite, dry run)
 };
@@ -41,8 +41,8 @@ constexpr void fields(Either<Way> auto& w, auto&& visit) {
 /// Response of the group to a diverged model (sync/policy/divergence.h).
 enum class Retreat : std::uint8_t {
   none,
-  go_back,  ///< all leave the view and begin the next one with a good state
-  give_up,  ///< rolling back has failed: all end
+  roll_back,  ///< all leave the view and begin the next one with a good state
+  give_up,    ///< rolling back has failed: all end
 };
 std::string_view name_of(Retreat retreat) noexcept;
 
@@ -76,12 +76,12 @@ constexpr void fields(Either<Decision> auto& d, auto&& visit) {
 
 /// Condition for an early synchronization (published/when/selsync.cpp): the smoothed squared gradient norm of
 /// a device changes by more than `change` from one step to the next.
-struct EarlyCall {
+struct EarlySync {
   double change = 0;       ///< relative
   double norm_weight = 1;  ///< weight of the newest norm in the mean
-  bool operator==(const EarlyCall&) const = default;
+  bool operator==(const EarlySync&) const = default;
 };
-constexpr void fields(Either<EarlyCall> auto& c, auto&& visit) {
+constexpr void fields(Either<EarlySync> auto& c, auto&& visit) {
   visit("change", c.change);
   visit("norm_weight", c.norm_weight);
 }
@@ -94,7 +94,7 @@ struct LocalSchedule {
   Duration time{};       ///< maximum time since the last synchronization; 0: no limit
   Duration latest{};     ///< time since the last synchronization after which a device is late
   bool overlap = false;  ///< steps of the next round begin during this synchronization
-  std::optional<EarlyCall> early;
+  std::optional<EarlySync> early;
   bool operator==(const LocalSchedule&) const = default;
 };
 constexpr void fields(Either<LocalSchedule> auto& l, auto&& visit) {
@@ -211,7 +211,7 @@ struct PolicyConfig {
   std::uint32_t number_bytes = 4;
   bool momentum_adds_up = false;  ///< the optimizer's state is a sum of gradients: devices may keep parts
   std::uint64_t checkpoint_rounds = 0;   ///< applied rounds between two checkpoints; 0: only on request
-  std::string on_divergence = "ignore";  ///< "go_back": roll back to a good checkpoint
+  std::string on_divergence = "ignore";  ///< "roll_back": roll back to a good checkpoint
   std::vector<PolicySetting> settings;   ///< values of the controllers' keys
   bool operator==(const PolicyConfig&) const = default;
 };

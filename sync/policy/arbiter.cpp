@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "sync/policy/agreement_cost.h"
 #include "sync/policy/divergence.h"
 #include "sync/policy/settling.h"
+#include "sync/policy/sync_cost.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -27,7 +27,7 @@ void set_weights(const FactsTable& table, RoundPlan& plan) {
 Mode default_mode(const FactsTable& table) {
   if (total_rows(table) == 0) return Mode::idle;
   if (any_flag(table, flag_dry_run)) return Mode::skip;
-  return any_flag(table, flag_own_steps) ? Mode::delta : Mode::gradients;
+  return any_flag(table, flag_local_steps) ? Mode::delta : Mode::gradients;
 }
 
 /// Time by which every device that is not late has arrived: local steps take their waits and the slowest
@@ -71,7 +71,7 @@ bool reaches_limit(const FactsTable& table, Mode mode) {
 }
 
 /// In the same round everywhere: by the step clock, on request of any device, and before a device leaves.
-bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const RoundPlan& plan) {
+bool requests_checkpoint(const FactsTable& table, const PolicyConfig& config, const RoundPlan& plan) {
   if (plan.now.stop || !plan.now.leaving.empty()) return true;
   // Streams that fell silent: without a checkpoint, the offsets of the last rows would never be committed.
   if (plan.now.mode == Mode::idle) return any_flag(table, flag_checkpoint);
@@ -154,9 +154,9 @@ void ask(const FactsTable& table, const PolicyConfig& config, const Controllers&
     if (place < numbers.size() && numbers[place] != changes) settling.has_changed(*controller);
     inputs.measured += measurements_of({controller});
   }
-  settling.end_round(plan.now.mode != Mode::idle && plan.now.mode != Mode::hold);
-  if (!settling.said().empty())
-    plan.why += "; " + settling.said() + " has changed: others wait for " +
+  settling.end_round(plan.now.mode != Mode::idle && plan.now.mode != Mode::defer);
+  if (!settling.changes().empty())
+    plan.why += "; " + settling.changes() + " has changed: others wait for " +
                 std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";
 }
 
@@ -201,7 +201,7 @@ void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& pla
 }
 
 /// A plan changes either compressor or collective, and neither while they are measured.
-void settle_exchange(const Schedule& entered, RoundPlan& plan) {
+void finish_exchange(const Schedule& entered, RoundPlan& plan) {
   Way& next = plan.next.way;
   const Way& now = entered.way;
   const bool compression = next.compressor != now.compressor || next.keep_ratio != now.keep_ratio;
@@ -220,7 +220,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   RoundPlan plan;
   plan.now.mode = default_mode(table);
   schedule_exchange(config, plan.next);
-  if (agrees_on_movements(config, controllers)) plan.next.local.emplace();
+  if (exchanges_deltas(config, controllers)) plan.next.local.emplace();
   plan.next.rows.assign(table.size(), 0);
   plan.next.wait = config.max_wait;
   for (std::uint32_t rank = 0; rank < table.size(); ++rank)
@@ -231,13 +231,13 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   plan.now.learning_rate_factor *= divergence.learning_rate_factor();
   const bool nothing_yet = plan.now.mode == Mode::idle && state.idle_rounds == state.round;
   if (nothing_yet) begin_short(plan.next);
-  settle_exchange(state.last.next, plan);
+  finish_exchange(state.last.next, plan);
   fit_collective(plan.next.way);
   fit_way(config, state.last.next, plan);
   back_off(config, state, plan);
   if (plan.next.local) plan.next.local->latest = latest_of(table, plan.next.wait, *plan.next.local);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
-  plan.now.checkpoint = wants_checkpoint(table, config, plan);
+  plan.now.checkpoint = requests_checkpoint(table, config, plan);
   divergence.decide(table, state.view, plan);
   ++state.round;
   state.last = plan;
@@ -269,7 +269,7 @@ PolicyState first_state(std::span<const std::string> members, const PolicyConfig
     remember(std::string(Settling::name), Settling::numbers);
     Settling(controllers, config, settling_memory(state)).begin_view();
   }
-  if (config.on_divergence == "go_back") {
+  if (config.on_divergence == "roll_back") {
     remember(std::string(Divergence::name), Divergence::numbers);
     if (const auto numbers = memory_named(state, Divergence::name); !Divergence::fits(numbers))
       std::ranges::fill(numbers, 0.0);

@@ -8,19 +8,19 @@
 namespace rivulet::sync::policy {
 namespace {
 
-double rows_of(std::span<const Movement> movements) {
+double rows_of(std::span<const Delta> deltas) {
   double rows = 0;
-  for (const Movement& m : movements) rows += m.rows;
+  for (const Delta& m : deltas) rows += m.rows;
   return rows;
 }
 
 /// Similarity of single deltas D: sum of rho rho' D D' over all pairs, relative to sum rho |D|^2. Nothing if
 /// no device has moved.
-std::optional<double> common_of(std::span<const Movement> movements, double rows) {
-  std::vector<double> sum(movements.front().sketch.size());
+std::optional<double> common_of(std::span<const Delta> deltas, double rows) {
+  std::vector<double> sum(deltas.front().sketch.size());
   double squares = 0;
   double own = 0;  // pairs of a delta with itself
-  for (const Movement& m : movements) {
+  for (const Delta& m : deltas) {
     const double share = m.rows / rows;
     double square = 0;
     for (std::size_t i = 0; i < std::min(sum.size(), m.sketch.size()); ++i) {
@@ -40,13 +40,13 @@ std::optional<double> common_of(std::span<const Movement> movements, double rows
 /// Expected similarity if all devices drew from one stream. The common part of a device's odd and even steps
 /// is then the signal of all, scaled by their steps. Nothing if unknown. May be negative by chance: only then
 /// is the mean 0 where all is noise.
-std::optional<double> common_of_alike(std::span<const Movement> movements, double rows) {
+std::optional<double> common_of_alike(std::span<const Delta> deltas, double rows) {
   double signal = 0;
   double squares = 0;
   double steps = 0;
   double own = 0;
   double square_steps = 0;
-  for (const Movement& m : movements) {
+  for (const Delta& m : deltas) {
     const double share = m.rows / rows;
     signal += share * finite(m.signal);
     squares += share * (std::abs(finite(m.signal)) + std::max(0.0, finite(m.noise)));
@@ -60,20 +60,20 @@ std::optional<double> common_of_alike(std::span<const Movement> movements, doubl
 
 }  // namespace
 
-std::optional<Coherence> coherence(std::span<const Movement> movements) {
-  const double rows = rows_of(movements);
+std::optional<Coherence> coherence(std::span<const Delta> deltas) {
+  const double rows = rows_of(deltas);
   if (rows <= 0) return std::nullopt;
-  const auto common = common_of(movements, rows);
-  const auto expected = common_of_alike(movements, rows);
+  const auto common = common_of(deltas, rows);
+  const auto expected = common_of_alike(deltas, rows);
   if (!common || !expected) return std::nullopt;
-  const auto devices = std::ranges::count_if(movements, [](const Movement& m) { return m.rows > 0; });
+  const auto devices = std::ranges::count_if(deltas, [](const Delta& m) { return m.rows > 0; });
   return Coherence{finite(std::clamp(*common, -1.0, 1.0)), std::clamp(*expected, -1.0, 1.0),
                    static_cast<double>(devices)};
 }
 
 double CoherenceFilter::weight() const {
-  constexpr double agreements = 16;
-  return 1 / std::clamp(memory_[seen], 1.0, agreements);
+  constexpr double rounds_max = 16;
+  return 1 / std::clamp(memory_[seen], 1.0, rounds_max);
 }
 
 double CoherenceFilter::doubt() const {
@@ -85,7 +85,7 @@ bool CoherenceFilter::all_is_noise() const {
   return memory_[seen] > 0 && !(memory_[expected] > deviations * std::sqrt(doubt()));
 }
 
-void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps) {
+void CoherenceFilter::add(const std::optional<Coherence>& now, double local_steps) {
   constexpr double drift = 0.01;           // variance added per synchronization: streams change
   constexpr double forgotten = 1 / 512.0;  // decay of the estimate towards 1 without new measurements
   constexpr double beginning = 32;         // synchronizations
@@ -97,9 +97,9 @@ void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps)
   memory_[mean] += forgotten * (1 - memory_[mean]);
   memory_[variance] = std::min(1.0, memory_[variance] + drift);
   if (!now) return;
-  if (own_steps >= 2 * memory_[steps] || 2 * own_steps <= memory_[steps]) memory_[seen] = 0;
+  if (local_steps >= 2 * memory_[steps] || 2 * local_steps <= memory_[steps]) memory_[seen] = 0;
   if (memory_[seen] == 0) {
-    memory_[steps] = own_steps;
+    memory_[steps] = local_steps;
     memory_[expected] = 0;
     memory_[spread] = first_spread * first_spread / std::max(1.0, now->devices);
   }

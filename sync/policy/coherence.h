@@ -18,7 +18,7 @@ inline void keep_finite(std::span<double> memory) {
 }
 
 /// A device's delta since the last synchronization.
-struct Movement {
+struct Delta {
   double rows = 0;                ///< trained rows behind the delta
   std::span<const float> sketch;  ///< sketch of the delta, with the same random numbers on every device
   double signal = 0;              ///< inner product of the deltas of its odd and of its even steps
@@ -37,7 +37,7 @@ struct Coherence {
 /// Measures the similarity of the devices' deltas, and its expected value if all drew from one stream, each
 /// with the noise of its batches. Nothing if no device has moved or data is missing. Values that are not
 /// finite count as 0. Source: docs/adr/0031.
-std::optional<Coherence> coherence(std::span<const Movement> movements);
+std::optional<Coherence> coherence(std::span<const Delta> deltas);
 
 /// Estimate over many synchronizations: measured over mean expected similarity, weighted by certainty (a
 /// Kalman filter of one value). Divides by the mean, since a single expectation that is large by chance says
@@ -48,8 +48,8 @@ class CoherenceFilter {
   static constexpr std::size_t numbers = 7;
   /// `memory`: [numbers], 0 at first.
   explicit CoherenceFilter(std::span<double> memory) : memory_(memory.first<numbers>()) {}
-  /// `own_steps`: local steps of the devices. A change by a factor of 2 resets the mean expectation.
-  void add(const std::optional<Coherence>& now, double own_steps);
+  /// `local_steps`: local steps of the devices. A change by a factor of 2 resets the mean expectation.
+  void add(const std::optional<Coherence>& now, double local_steps);
   /// Resets the expectation after a change of the streams.
   void begin_anew() { memory_[seen] = memory_[age] = 0; }
   /// 0 to 2: about 1 if streams are alike, well below if they differ.

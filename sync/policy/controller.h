@@ -89,10 +89,10 @@ struct ControllerEntry {
   /// Can also decide the compression, and does if no controller of compression is configured
   /// (leaves_compression_to_when()).
   bool joint = false;
-  /// Schedule::own_steps is the exact number of local steps, not a maximum, so their cost is predictable.
+  /// Schedule::local_steps is the exact number of local steps, not a maximum, so their cost is predictable.
   bool plans_steps = false;
   /// Local steps per interval while rows are injected, if it chooses them; null: unchanged.
-  double (*steps_with_copies)(const PolicyConfig& config) = nullptr;
+  double (*steps_with_injection)(const PolicyConfig& config) = nullptr;
   /// Whether local steps may overlap with a synchronization; null: never.
   bool (*overlaps)(const PolicyConfig& config) = nullptr;
 
@@ -147,7 +147,7 @@ const AggregationEntry& stand_in_for(const CompressorEntry& compressor) noexcept
 bool chooses_collective(const PolicyConfig& config);
 /// Whether contributions and residuals are deltas of local steps instead of gradients, because a controller
 /// named in `config` requires it.
-bool agrees_on_movements(const PolicyConfig& config, std::span<const ControllerEntry* const> catalog);
+bool exchanges_deltas(const PolicyConfig& config, std::span<const ControllerEntry* const> catalog);
 /// Checks that everything the controllers read is there, for configurations and states of unknown origin.
 /// Errors: bad_record.
 Status check_policy(const PolicyConfig& config, const Controllers& controllers, const PolicyState& state);

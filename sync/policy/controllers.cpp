@@ -186,7 +186,7 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
   return ok();
 }
 
-bool agrees_on_movements(const PolicyConfig& config, std::span<const ControllerEntry* const> catalog) {
+bool exchanges_deltas(const PolicyConfig& config, std::span<const ControllerEntry* const> catalog) {
   return std::ranges::any_of(catalog, [&](const ControllerEntry* one) {
     return one->contributes_deltas != nullptr && one->name == name_for(config, one->role) &&
            one->contributes_deltas(config);

@@ -84,7 +84,7 @@ void Divergence::decide(const FactsTable& table, std::uint64_t view, RoundPlan& 
   const Votes votes = votes_of(table);
   const auto rows = static_cast<double>(table.facts.front().agreed_rows);
   const bool can = memory_[good_step] > 0 || rows <= young_rows;
-  if (2 * votes.diverged > votes.all && can) return go_back(plan);
+  if (2 * votes.diverged > votes.all && can) return roll_back(plan);
   const bool steps = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
   if (!steps) return;
   recover(table);
@@ -104,11 +104,11 @@ void Divergence::promote() {
   memory_[trial_step] = 0;
 }
 
-void Divergence::go_back(RoundPlan& plan) {
+void Divergence::roll_back(RoundPlan& plan) {
   const bool again = memory_[tried] < tries_most;
-  plan.now.mode = Mode::hold;
+  plan.now.mode = Mode::defer;
   plan.now.checkpoint = false;
-  plan.now.retreat = again ? Retreat::go_back : Retreat::give_up;
+  plan.now.retreat = again ? Retreat::roll_back : Retreat::give_up;
   plan.now.back_lineage = static_cast<std::uint64_t>(memory_[good_lineage]);
   plan.now.back_step = static_cast<std::uint64_t>(memory_[good_step]);
   plan.why += again ? "; the model has diverged: rolling back to the last good checkpoint"

@@ -43,7 +43,7 @@ class Divergence {
 
  private:
   static double factor_of(std::span<const double> memory);
-  void go_back(RoundPlan& plan);
+  void roll_back(RoundPlan& plan);
   void recover(const FactsTable& table);
   void promote();
 

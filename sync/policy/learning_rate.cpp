@@ -21,7 +21,7 @@ double rows_of(const FactsTable& table) {
 
 /// Updates the mean rows per step. Skips held rounds: their rows come again, and some are still missing.
 void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
-  if (mode == Mode::hold || mode == Mode::idle || mode == Mode::skip) return;
+  if (mode == Mode::defer || mode == Mode::idle || mode == Mode::skip) return;
   const double rows = rows_of(inputs.table);
   if (rows == 0) return;
   const double steps = inputs.entered.steps();
@@ -76,7 +76,7 @@ double rows_trained(const FactsTable& table) {
   return rows;
 }
 
-OwnStepRate::OwnStepRate(const PolicyConfig& config, const PolicyState& state)
+LocalStepRate::LocalStepRate(const PolicyConfig& config, const PolicyState& state)
     : factor_(state.last.now.learning_rate_factor) {
   const std::string name = std::string(name_of(Role::learning_rate)) + "/" + config.learning_rate_policy;
   const auto own = std::ranges::find(state.memory, name, &ControllerMemory::name);
@@ -89,7 +89,7 @@ OwnStepRate::OwnStepRate(const PolicyConfig& config, const PolicyState& state)
   if (state.round > 0 && own->values[scale_at] > 0) scale_ = own->values[scale_at];
 }
 
-double OwnStepRate::of(std::size_t rows) const {
+double LocalStepRate::of(std::size_t rows) const {
   if (!scales_) return factor_;
   const double times = static_cast<double>(rows) / base_rows_;
   return factor_ * std::min(1.0, (by_root_ ? std::sqrt(times) : times) / scale_);

@@ -10,7 +10,7 @@
 ///   schedule(rows the group has trained) * warm-up(the same) * scale(rows of a step)
 ///
 /// so it depends on rows, not on the number of steps, and is the same on every device. The rows of a step are
-/// a mean over the last ones. A single smaller step is scaled by its own rows (OwnStepRate, and
+/// a mean over the last ones. A single smaller step is scaled by its own rows (LocalStepRate, and
 /// set_learning_rate() for steps of the group). Otherwise the noise of a few rows would weigh as much as the
 /// mean of many.
 namespace rivulet::sync::policy {
@@ -77,12 +77,12 @@ inline constexpr SlowLoop learning_rate_falls{.changes_at = falls_at};
 double rows_trained(const FactsTable& table);
 /// Factors of train.optimizer.lr for local steps until the next synchronization. A pure function of the last
 /// agreed state and the rows of a step, so a replay gives the same.
-class OwnStepRate {
+class LocalStepRate {
  public:
   /// Factor 1 for steps of any size.
-  OwnStepRate() = default;
+  LocalStepRate() = default;
   /// `state`: after the last synchronization.
-  OwnStepRate(const PolicyConfig& config, const PolicyState& state);
+  LocalStepRate(const PolicyConfig& config, const PolicyState& state);
   /// Factor of a step of this many rows: the group's, or less if the rule requires less for so few rows.
   [[nodiscard]] double of(std::size_t rows) const;
 

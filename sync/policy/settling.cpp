@@ -66,7 +66,7 @@ void Settling::open(Precedence by, double who, std::string what) {
     memory_[who_at] = who;
   }
   memory_[left_at] = window_;
-  said_ = std::move(what);
+  changes_ = std::move(what);
 }
 
 void Settling::begin_view() {
@@ -97,7 +97,7 @@ void Settling::end_round(bool counts) {
   if (window_ == 0 || !counts) return;
   memory_[begun_at] = 1;
   // A round with a change does not count towards the window.
-  if (said_.empty()) memory_[left_at] = std::max(0.0, memory_[left_at] - 1);
+  if (changes_.empty()) memory_[left_at] = std::max(0.0, memory_[left_at] - 1);
   memory_[since_at] = memory_[left_at] > 0 ? memory_[since_at] + 1 : 0;
   if (memory_[since_at] >= patience * window_ * static_cast<double>(loops_.size() + 1))
     memory_[since_at] = patience * window_;  // all had their turn: back to the first one

@@ -42,7 +42,7 @@ class Settling {
   /// Call after the controllers. `counts`: the round brought rows.
   void end_round(bool counts);
   /// What changed in this round, for the user. Empty: nothing to wait for.
-  [[nodiscard]] const std::string& said() const { return said_; }
+  [[nodiscard]] const std::string& changes() const { return changes_; }
   /// In rounds; 0: no slow loops.
   [[nodiscard]] double window() const { return window_; }
 
@@ -54,7 +54,7 @@ class Settling {
   std::span<double> memory_;
   Controllers loops_;  ///< the slow loops
   double window_ = 0;
-  std::string said_;
+  std::string changes_;
 };
 
 }  // namespace rivulet::sync::policy

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "sync/policy/agreement_cost.h"
 #include "sync/policy/coherence.h"
+#include "sync/policy/sync_cost.h"
 
 namespace rivulet::sync::policy {
 namespace {

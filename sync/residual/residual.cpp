@@ -63,12 +63,12 @@ void Residual::add(const GradientView& mine, double weight) {
   if (weight != 0) add_scaled(mine.slice(0, p).host_bytes().data(), weight, view(staged_).slice(0, p));
 }
 
-void Residual::become(bool of_movements) {
-  if (of_movements == of_movements_) return;
+void Residual::become(bool of_deltas) {
+  if (of_deltas == of_deltas_) return;
   RIVULET_CHECK(!is_staged_, "the unit of a staged contribution is fixed");
-  of_movements_ = of_movements;
+  of_deltas_ = of_deltas;
   if (empty()) return;
-  const double factor = of_movements ? movement_per_gradient_ : 1 / movement_per_gradient_;
+  const double factor = of_deltas ? delta_per_gradient_ : 1 / delta_per_gradient_;
   const GradientView kept = view(kept_).slice(0, shape_.parameters());
   scale_to(kept, factor, kept.data);
   measure();
@@ -159,11 +159,11 @@ double Residual::resolve(const Stamp& target, std::uint64_t rows, const Gradient
 }
 
 void Residual::restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers,
-                       bool of_movements) {
+                       bool of_deltas) {
   const GradientView kept = view(kept_).slice(0, shape_.parameters());
   RIVULET_CHECK(numbers.size() == kept.bytes(), "a residual of another model");
   std::ranges::copy(numbers, kept.data);
-  of_movements_ = of_movements;
+  of_deltas_ = of_deltas;
   measure();
   follow(stamp, rows);
   drop();

@@ -27,15 +27,14 @@ struct SlotBytes {
 /// lends it to the session of each view; train thread only. Allocates on first use, then 2 (P + B) elements.
 class Residual {
  public:
-  /// `of_movements`: the group sums deltas of local steps instead of gradients, in another unit.
-  /// `movement_per_gradient`: their ratio, how far a gradient moves the parameters in the end.
-  explicit Residual(const ContributionShape& shape, bool of_movements = false,
-                    double movement_per_gradient = 1)
-      : shape_(shape), of_movements_(of_movements), movement_per_gradient_(movement_per_gradient) {}
-  [[nodiscard]] bool of_movements() const noexcept { return of_movements_; }
+  /// `of_deltas`: the group sums deltas of local steps instead of gradients, in another unit.
+  /// `delta_per_gradient`: their ratio, how far a gradient moves the parameters in the end.
+  explicit Residual(const ContributionShape& shape, bool of_deltas = false, double delta_per_gradient = 1)
+      : shape_(shape), of_deltas_(of_deltas), delta_per_gradient_(delta_per_gradient) {}
+  [[nodiscard]] bool of_deltas() const noexcept { return of_deltas_; }
   /// Converts the residual to deltas or to gradients, so that it moves the parameters as far as before,
   /// momentum included. One pass if the unit changes.
-  void become(bool of_movements);
+  void become(bool of_deltas);
 
   /// Stages the residual + weight * the parameters of `mine` [P + B], followed by its buffers: what this
   /// round has to send. Does not read `mine` with weight 0. Valid until commit(), drop() or resolve(). 3
@@ -86,7 +85,7 @@ class Residual {
     norm_ = 0;
   }
   /// Restores a residual saved with a state: `numbers` [P], of deltas or of gradients.
-  void restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers, bool of_movements);
+  void restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers, bool of_deltas);
   [[nodiscard]] const Stamp& stamp() const noexcept { return stamp_; }
   [[nodiscard]] bool empty() const noexcept { return !(norm_ > 0); }
   [[nodiscard]] double norm() const noexcept { return norm_; }
@@ -106,8 +105,8 @@ class Residual {
     std::uint32_t own_rows = 0;  ///< 0: not a guess
   };
   ContributionShape shape_;
-  bool of_movements_;
-  double movement_per_gradient_;
+  bool of_deltas_;
+  double delta_per_gradient_;
   Stamp stamp_;                    ///< state that kept_ belongs to
   std::uint64_t rows_ = 0;         ///< its row clock
   std::vector<std::byte> kept_;    ///< [P + B], of which P are used; undefined while norm_ is 0

@@ -27,7 +27,7 @@ class MessageFacts final : public FactsExchange {
              Peers peers) override;
   void peers_are_due() override;
   bool peer_entered() override;
-  bool peer_called() override;
+  bool peer_requested_sync() override;
   Progress poll() override;
   bool wait() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
@@ -105,11 +105,11 @@ bool MessageFacts::peer_entered() {
   return entered;
 }
 
-bool MessageFacts::peer_called() {
+bool MessageFacts::peer_requested_sync() {
   bool called = false;
   for_each_peer([&](std::uint32_t peer) {
     called = called || (parts_.transport.poll(ahead_[peer]) == Progress::done &&
-                        calls(std::span(next_[peer]).first(parts_.head_bytes)));
+                        requests_sync(std::span(next_[peer]).first(parts_.head_bytes)));
   });
   return called;
 }
@@ -217,7 +217,7 @@ Status read_section(std::span<const std::byte> bytes, const ViewSpec& view, std:
   return ok();
 }
 
-bool calls(std::span<const std::byte> head) {
+bool requests_sync(std::span<const std::byte> head) {
   const auto facts = decode_head(head);
   return facts && (facts.value().flags & flag_early) != 0;
 }

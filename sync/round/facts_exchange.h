@@ -36,7 +36,7 @@ class FactsExchange {
   /// Whether a peer's facts of the next round have arrived. Never waits.
   [[nodiscard]] virtual bool peer_entered() = 0;
   /// Whether one of them requests an early synchronization (flag_early). Never waits.
-  [[nodiscard]] virtual bool peer_called() = 0;
+  [[nodiscard]] virtual bool peer_requested_sync() = 0;
   virtual Progress poll() = 0;
   /// While poll() is pending: as Transport::wait(), for the next missing part.
   virtual bool wait() { return false; }
@@ -65,7 +65,7 @@ std::vector<std::byte> message_of(std::vector<std::byte> head, std::span<const s
                                   std::size_t room, std::span<const std::byte> payload);
 
 /// Whether this head requests an early synchronization. False for invalid heads.
-bool calls(std::span<const std::byte> head);
+bool requests_sync(std::span<const std::byte> head);
 /// Checks everything that must be equal before the table is used. Errors: protocol, diverged.
 Status check_table(const FactsTable& table, const ViewSpec& view);
 /// Errors: protocol (names the device).

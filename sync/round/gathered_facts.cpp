@@ -30,8 +30,8 @@ class GatheredFacts final : public FactsExchange {
   void begin(std::vector<std::byte> head, std::vector<std::byte> section, std::span<const std::byte> payload,
              Peers peers) override;
   void peers_are_due() override { parts_.transport.promote(pending_); }
-  bool peer_entered() override { return gathering_.anything_told(Lane::facts); }
-  bool peer_called() override;
+  bool peer_entered() override { return gathering_.anything_contributed(Lane::facts); }
+  bool peer_requested_sync() override;
   Progress poll() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
   void expect(std::size_t section_bytes, std::size_t payload_bytes) override {
@@ -53,7 +53,7 @@ class GatheredFacts final : public FactsExchange {
   std::size_t room_next_ = 0;
   Ticket pending_;
   std::vector<std::byte> my_section_;
-  std::shared_ptr<Gathered> told_;           ///< heads of this round
+  std::shared_ptr<Gathered> contributed_;    ///< heads of this round
   std::shared_ptr<const Heads> heads_;       ///< null: not received yet
   std::shared_ptr<Gathered> sections_;       ///< null: none announced, or not received yet
   std::shared_ptr<const PayloadSum> total_;  ///< sum of this round's payloads
@@ -67,17 +67,17 @@ void GatheredFacts::begin(std::vector<std::byte> head, std::vector<std::byte> se
   my_section_ = std::move(section);
   heads_.reset();
   sections_.reset();
-  pending_ = gathering_.tell({.lane = Lane::facts,
-                              .bytes = std::move(message),
-                              .tellers = parts_.view.world(),
-                              .patient = peers == Peers::have_time});
+  pending_ = gathering_.contribute({.lane = Lane::facts,
+                                    .bytes = std::move(message),
+                                    .contributors = parts_.view.world(),
+                                    .patient = peers == Peers::have_time});
 }
 
-bool GatheredFacts::peer_called() {
+bool GatheredFacts::peer_requested_sync() {
   if (!peer_entered()) return false;
   for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
-    const auto bytes = gathering_.heard(Lane::facts, rank);
-    if (bytes.size() >= parts_.head_bytes && calls(bytes.first(parts_.head_bytes))) return true;
+    const auto bytes = gathering_.received(Lane::facts, rank);
+    if (bytes.size() >= parts_.head_bytes && requests_sync(bytes.first(parts_.head_bytes))) return true;
   }
   return false;
 }
@@ -88,21 +88,21 @@ Progress GatheredFacts::poll() {
     if (heads_->sections > 0 && !sections_) sections_ = gathering_.take(pending_);
     return Progress::done;
   }
-  told_ = gathering_.take(pending_);
-  heads_ = told_->work.once<Heads>(nullptr, [&] { return make_heads(); });
+  contributed_ = gathering_.take(pending_);
+  heads_ = contributed_->work.once<Heads>(nullptr, [&] { return make_heads(); });
   if (!heads_->fits || heads_->sections == 0) return Progress::done;
   const bool listens = my_section_.empty();
-  pending_ = gathering_.tell({.lane = Lane::section,
-                              .bytes = std::move(my_section_),
-                              .tellers = heads_->sections,
-                              .listens = listens});
+  pending_ = gathering_.contribute({.lane = Lane::section,
+                                    .bytes = std::move(my_section_),
+                                    .contributors = heads_->sections,
+                                    .receives_only = listens});
   return poll();
 }
 
 /// Errors are from this device's perspective.
 Status GatheredFacts::read_heads(FactsTable& table) const {
   for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
-    const std::span<const std::byte> bytes = told_->of[rank];
+    const std::span<const std::byte> bytes = contributed_->of[rank];
     if (bytes.size() != parts_.head_bytes + room_ + payload_bytes_)
       return Error{ErrorCode::protocol, "from " + parts_.view.members[rank] + ": unexpected length of facts"};
     if (auto read = read_head(bytes.first(parts_.head_bytes), parts_.view, rank, table); !read) return read;
@@ -126,7 +126,7 @@ Status GatheredFacts::read_sections(FactsTable& table) const {
     const std::uint32_t announced = table.facts[rank].section_bytes;
     std::span<const std::byte> bytes;
     if (announced <= room_)
-      bytes = std::span(told_->of[rank]).subspan(parts_.head_bytes, announced);
+      bytes = std::span(contributed_->of[rank]).subspan(parts_.head_bytes, announced);
     else if (sections_)
       bytes = sections_->of[rank];
     if (bytes.size() != announced)
@@ -149,7 +149,7 @@ Result<std::shared_ptr<const Round>> GatheredFacts::finish(const std::shared_ptr
     FactsTable table = heads_->table;
     return read_heads(table).error();
   }
-  auto round = told_->work.once<Round>(last, [&] { return make_round(*last); });
+  auto round = contributed_->work.once<Round>(last, [&] { return make_round(*last); });
   if (round == nullptr) {
     FactsTable table = heads_->table;
     return read_sections(table).error();
@@ -159,9 +159,9 @@ Result<std::shared_ptr<const Round>> GatheredFacts::finish(const std::shared_ptr
 }
 
 Result<GradientView> GatheredFacts::add_up(const Exchange& exchange) {
-  total_ = told_->work.once<PayloadSum>(nullptr, [&] {
+  total_ = contributed_->work.once<PayloadSum>(nullptr, [&] {
     return std::make_shared<PayloadSum>(sum_of_payloads(exchange, [&](std::uint32_t rank) {
-      return std::span<const std::byte>(told_->of[rank]).subspan(parts_.head_bytes + room_);
+      return std::span<const std::byte>(contributed_->of[rank]).subspan(parts_.head_bytes + room_);
     }));
   });
   if (!total_->trouble.empty()) return Error{total_->code, total_->trouble};

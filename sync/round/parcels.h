@@ -15,8 +15,8 @@ class ParcelExchange {
  public:
   /// How its parcels are sent. `wire_id`: in the header's compressor field.
   struct Way {
-    Lane headers = Lane::copies;
-    Lane bytes = Lane::copies;
+    Lane headers = Lane::rows;
+    Lane bytes = Lane::rows;
     std::uint16_t wire_id = 0;
     const char* what = "";  ///< for messages: "rows"
   };

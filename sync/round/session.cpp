@@ -8,7 +8,7 @@ namespace rivulet::sync {
 namespace {
 
 constexpr std::size_t bye_bytes = 8;
-constexpr std::uint16_t copies_wire_id = 0xfffd;  // in the header's compressor field
+constexpr std::uint16_t injected_wire_id = 0xfffd;  // in the header's compressor field
 
 }  // namespace
 
@@ -26,7 +26,7 @@ struct SyncSession::State {
         view(v),
         config(c),
         residual(kept),
-        copies(t, view, {Lane::copies, Lane::copies, copies_wire_id, "injected rows"}),
+        injected(t, view, {Lane::rows, Lane::rows, injected_wire_id, "injected rows"}),
         contributions({t, v.token, config.shape, config.settings, k.compressors, k.aggregations, kept,
                        scratch, c.speculate}) {}
 
@@ -41,8 +41,8 @@ struct SyncSession::State {
   Stage stage = Stage::resting;
   std::shared_ptr<const Round> round;  ///< this round after the facts, otherwise the last one
   std::unique_ptr<FactsExchange> facts;
-  ParcelExchange copies;
-  std::vector<std::vector<std::byte>> outgoing_copies;  ///< by rank
+  ParcelExchange injected;
+  std::vector<std::vector<std::byte>> outgoing_rows;  ///< by rank
   ContributionExchange contributions;
   std::optional<Barrier> goodbye;
   Error error;
@@ -61,34 +61,35 @@ struct SyncSession::State {
   }
   Progress fail_transport() { return fail(transport.error()); }
 
-  void begin_copies();
+  void begin_injected();
   Progress advance_facts();
   Progress advance_contributions(Stage then);
   Progress advance();
 };
 
 /// The plan determines who sends rows.
-void SyncSession::State::begin_copies() {
+void SyncSession::State::begin_injected() {
   const policy::Schedule& schedule = round->plan().next;
   std::vector<ParcelExchange::Outgoing> out;
   std::vector<ParcelExchange::Incoming> in;
   const auto sends = [&](std::uint32_t rank) { return schedule.injected_by(rank) > 0; };
-  outgoing_copies.resize(transport.world());
+  outgoing_rows.resize(transport.world());
   for_each_peer([&](std::uint32_t peer) {
-    if (sends(me())) out.push_back({peer, std::move(outgoing_copies[peer])});
-    if (sends(peer)) in.push_back({peer, copies_bytes_max(config.row_shape)});
+    if (sends(me())) out.push_back({peer, std::move(outgoing_rows[peer])});
+    if (sends(peer)) in.push_back({peer, injected_bytes_max(config.row_shape)});
   });
-  outgoing_copies.clear();
-  copies.begin(round->state.round, std::move(out), in, Peers::have_time);
+  outgoing_rows.clear();
+  injected.begin(round->state.round, std::move(out), in, Peers::have_time);
 }
 
 Progress SyncSession::State::advance_facts() {
   const Progress p = facts->poll();
   if (p == Progress::failed) return fail_transport();
   if (p == Progress::pending) return p;
-  copies.peers_are_due();  // a device sends its rows before its facts
-  const Progress copied = copies.poll();
-  if (copied == Progress::failed) return transport.lost_rank() >= 0 ? fail_transport() : fail(copies.error());
+  injected.peers_are_due();  // a device sends its rows before its facts
+  const Progress copied = injected.poll();
+  if (copied == Progress::failed)
+    return transport.lost_rank() >= 0 ? fail_transport() : fail(injected.error());
   if (copied == Progress::pending) return copied;
   auto next = facts->finish(round);
   if (!next) return fail(next.error());
@@ -134,12 +135,12 @@ SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const Sessi
 
 SyncSession::~SyncSession() = default;
 
-void SyncSession::bring_copies(std::vector<std::vector<std::byte>> for_rank) {
-  state_->outgoing_copies = std::move(for_rank);
+void SyncSession::send_rows(std::vector<std::vector<std::byte>> for_rank) {
+  state_->outgoing_rows = std::move(for_rank);
 }
 
-std::vector<ParcelExchange::Received> SyncSession::copies() const {
-  return state_->copies.received();
+std::vector<ParcelExchange::Received> SyncSession::injected_rows() const {
+  return state_->injected.received();
 }
 
 bool SyncSession::speculates() const {
@@ -171,7 +172,7 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section, const Gr
   facts.section_bytes = static_cast<std::uint32_t>(encoded.value().size());
   if (!s.residual.empty()) facts.flags |= flag_residual;
   const auto payload = s.contributions.enter(s.round->plan().next, facts, mine);
-  s.begin_copies();
+  s.begin_injected();
   s.facts->begin(encode_head(facts), std::move(encoded).value(), payload, peers);
   s.stage = Stage::facts;
   if (auto sent = s.contributions.send_behind_facts(mine); !sent) s.fail(sent.error());
@@ -192,8 +193,8 @@ bool SyncSession::peer_entered() {
   return state_->facts->peer_entered();
 }
 
-bool SyncSession::peer_called() {
-  return state_->facts->peer_called();
+bool SyncSession::peer_requested_sync() {
+  return state_->facts->peer_requested_sync();
 }
 
 void SyncSession::peers_are_due() {
@@ -228,7 +229,7 @@ Progress SyncSession::poll() {
 bool SyncSession::wait() {
   State& s = *state_;
   if (s.stage == Stage::payload || s.stage == Stage::wasted) return s.contributions.wait();
-  return s.stage == Stage::facts && s.facts->wait() && s.copies.wait();
+  return s.stage == Stage::facts && s.facts->wait() && s.injected.wait();
 }
 
 const std::shared_ptr<const Round>& SyncSession::last_round() const {

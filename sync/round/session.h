@@ -38,13 +38,13 @@ struct SessionConfig {
   RowShape row_shape;             ///< shape of injected rows
   std::uint32_t rows_max = 1024;  ///< maximum rows of a batch
   ContributionShape shape;
-  Settings settings;                 ///< values of the compressors' keys
-  double movement_per_gradient = 1;  ///< for residuals: total change of parameters per gradient
+  Settings settings;              ///< values of the compressors' keys
+  double delta_per_gradient = 1;  ///< for residuals: total change of parameters per gradient
   bool speculate = true;  ///< contributions may be sent with the facts; equal on all devices of the group
 };
 
 /// Maximum bytes of injected rows from one device to another per round. Any single row fits.
-[[nodiscard]] inline std::size_t copies_bytes_max(const RowShape& shape) noexcept {
+[[nodiscard]] inline std::size_t injected_bytes_max(const RowShape& shape) noexcept {
   const std::size_t row = (shape.columns() + shape.targets) * sizeof(float);
   return std::max(std::size_t{96} * 1024, row + row / 64 + 4096);  // deflating may make it longer
 }
@@ -68,10 +68,10 @@ class SyncSession {
   SyncSession& operator=(const SyncSession&) = delete;
 
   /// Call before begin_facts(), if the current schedule has this rank send rows (Schedule::injection). For
-  /// each rank up to copies_bytes_max() bytes; the entry of this rank is ignored.
-  void bring_copies(std::vector<std::vector<std::byte>> for_rank);
+  /// each rank up to injected_bytes_max() bytes; the entry of this rank is ignored.
+  void send_rows(std::vector<std::vector<std::byte>> for_rank);
   /// Injected rows received with the facts, until the next begin_facts().
-  [[nodiscard]] std::vector<ParcelExchange::Received> copies() const;
+  [[nodiscard]] std::vector<ParcelExchange::Received> injected_rows() const;
 
   /// begin_facts() needs the contribution of devices with rows.
   [[nodiscard]] bool speculates() const;
@@ -86,7 +86,7 @@ class SyncSession {
   /// Whether a peer's facts of the current round have arrived. Never waits.
   [[nodiscard]] bool peer_entered();
   /// Whether one of them requests an early synchronization. Never waits.
-  [[nodiscard]] bool peer_called();
+  [[nodiscard]] bool peer_requested_sync();
 
   /// Of this round, after the facts.
   [[nodiscard]] SpeculationOutcome early() const;

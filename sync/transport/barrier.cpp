@@ -23,8 +23,8 @@ void Barrier::be_patient() {
 
 void Barrier::enter() {
   if (Gathering* all = gathering(); all != nullptr) {
-    pending_.push_back(
-        all->tell({.lane = lane_, .bytes = word_, .tellers = transport_.world(), .patient = patient_}));
+    pending_.push_back(all->contribute(
+        {.lane = lane_, .bytes = word_, .contributors = transport_.world(), .patient = patient_}));
     return;
   }
   words_.resize(transport_.world(), word_);

@@ -23,25 +23,25 @@ struct Gathered {
 /// counters, deadlines and failures are those of the messages. Owner: the train thread.
 class Gathering {
  public:
-  struct Telling {
+  struct Contribution {
     Lane lane = Lane::facts;
     std::size_t header_bytes = 0;  ///< bytes of the header that would travel before, in a separate message
     std::vector<std::byte> bytes;
-    std::uint32_t tellers = 0;  ///< number of contributing ranks, the same on all ranks
-    bool listens = false;       ///< this rank contributes nothing
-    bool patient = false;       ///< waiting for peers does not count for the progress deadline
+    std::uint32_t contributors = 0;  ///< number of contributing ranks, the same on all ranks
+    bool receives_only = false;      ///< this rank contributes nothing
+    bool patient = false;            ///< waiting for peers does not count for the progress deadline
   };
   virtual ~Gathering() = default;
   /// Enters this rank's next exchange on the lane. Transport::poll() of the ticket returns done when all
   /// contributions have arrived and this rank's bytes have left.
-  virtual Ticket tell(Telling telling) = 0;
+  virtual Ticket contribute(Contribution contribution) = 0;
   /// Returns the contributions of a finished ticket. Call once.
   virtual std::shared_ptr<Gathered> take(Ticket ticket) = 0;
   /// True if a contribution to this rank's next exchange on the lane has arrived. Else its Wake is notified
   /// when one does.
-  [[nodiscard]] virtual bool anything_told(Lane lane) = 0;
+  [[nodiscard]] virtual bool anything_contributed(Lane lane) = 0;
   /// Returns a peer's contribution to that exchange, empty if it has not arrived. Valid until tell().
-  [[nodiscard]] virtual std::span<const std::byte> heard(Lane lane, std::uint32_t rank) = 0;
+  [[nodiscard]] virtual std::span<const std::byte> received(Lane lane, std::uint32_t rank) = 0;
   /// Work that all ranks of this view would do alike before any contribution.
   [[nodiscard]] virtual SharedWork& work() = 0;
 };

@@ -9,13 +9,13 @@ namespace rivulet::sync::memory {
 // ---- an exchange ----
 
 Exchange::Exchange(std::size_t world, std::shared_ptr<ShareCheck> check)
-    : gathered(std::make_shared<Gathered>(std::move(check))), told(world), watching(world, false) {
+    : gathered(std::make_shared<Gathered>(std::move(check))), contributed(world), watching(world, false) {
   gathered->of.resize(world);
 }
 
 /// Called once per rank.
 void Exchange::add(std::uint32_t rank, const Flight& flight) {
-  told[rank] = flight;
+  contributed[rank] = flight;
   ++so_far;
   first_arrival = std::min(first_arrival, flight.arrives_at);
   if (flight.arrives_at < last_arrival) {
@@ -46,44 +46,46 @@ SharedWork& Endpoint::work() {
   return *view_->work;
 }
 
-Ticket Endpoint::tell(Telling telling) {
+Ticket Endpoint::contribute(Contribution contribution) {
   const std::lock_guard lock(state_->mutex);
   const Ticket ticket{++last_ticket_};
   RIVULET_CHECK(connected_locked() != Progress::pending, "contributed before connected() was done");
-  Entered entered{ticket.id, telling.lane, next_of(telling.lane)++, clock_.now(), telling.patient};
+  Entered entered{ticket.id, contribution.lane, next_of(contribution.lane)++, clock_.now(),
+                  contribution.patient};
   if (!failed_) {
-    if (!telling.patient) start_waiting(clock_.now());
+    if (!contribution.patient) start_waiting(clock_.now());
     Exchange& exchange = view_->exchange(entered.lane, entered.index);
-    RIVULET_CHECK(exchange.tellers == 0 || exchange.tellers == telling.tellers,
+    RIVULET_CHECK(exchange.contributors == 0 || exchange.contributors == contribution.contributors,
                   "ranks disagree on the number of contributors");
-    exchange.tellers = telling.tellers;
-    if (!telling.listens && !view_->members[rank()].gone_at) say(exchange, entered, std::move(telling));
+    exchange.contributors = contribution.contributors;
+    if (!contribution.receives_only && !view_->members[rank()].gone_at)
+      deposit(exchange, entered, std::move(contribution));
     if (exchange.complete()) notify_due(ready_at(entered, exchange));
   }
   entered_.push_back(entered);
   return ticket;
 }
 
-void Endpoint::say(Exchange& exchange, Entered& entered, Telling telling) {
+void Endpoint::deposit(Exchange& exchange, Entered& entered, Contribution contribution) {
   Flight flight;
-  const std::size_t bytes = telling.bytes.size();
+  const std::size_t bytes = contribution.bytes.size();
   const Duration takes = state_->time_on(state_->link, bytes);
   const TimePoint begins = std::max(entered.at, wires_free_at_);
-  flight.sent_at = begins + state_->time_on(state_->link, telling.header_bytes);
+  flight.sent_at = begins + state_->time_on(state_->link, contribution.header_bytes);
   flight.left_at = wires_free_at_ = flight.sent_at + takes;
   flight.arrives_at = flight.left_at + state_->link.latency;
   flight.chunk = chunk_of(entered.lane, takes, bytes);
   if (world() > 1) entered.left_at = flight.left_at;
-  counters_.sent(telling.lane, (world() - 1) * (telling.header_bytes + bytes));
-  exchange.bytes += telling.header_bytes + bytes;
-  entered.own_bytes = telling.header_bytes + bytes;
-  exchange.gathered->of[rank()] = std::move(telling.bytes);
+  counters_.sent(contribution.lane, (world() - 1) * (contribution.header_bytes + bytes));
+  exchange.bytes += contribution.header_bytes + bytes;
+  entered.own_bytes = contribution.header_bytes + bytes;
+  exchange.gathered->of[rank()] = std::move(contribution.bytes);
   // A device that has computed contributes by its own clock, which is ahead: contributions may arrive in
   // another order than they were added.
   const bool first = flight.arrives_at < exchange.first_arrival;
   exchange.add(rank(), flight);
   Member& me = view_->members[rank()];
-  me.last_told = std::max(me.last_told, flight.arrives_at);
+  me.last_contributed = std::max(me.last_contributed, flight.arrives_at);
   for (std::uint32_t k = 1; k < world() && (first || exchange.complete()); ++k) {
     const std::uint32_t r = (rank() + k) % world();
     if (Endpoint* peer = view_->members[r].endpoint; peer != nullptr) peer->hear(exchange, entered, flight);
@@ -106,7 +108,7 @@ TimePoint Endpoint::ready_at(const Entered& entered, const Exchange& exchange) c
   return std::max(last, entered.left_at);
 }
 
-bool Endpoint::anything_told(Lane lane) {
+bool Endpoint::anything_contributed(Lane lane) {
   const std::lock_guard lock(state_->mutex);
   if (!failed_) look(clock_.now(), 0);
   if (failed_) return false;
@@ -117,11 +119,11 @@ bool Endpoint::anything_told(Lane lane) {
   return false;
 }
 
-std::span<const std::byte> Endpoint::heard(Lane lane, std::uint32_t rank) {
+std::span<const std::byte> Endpoint::received(Lane lane, std::uint32_t rank) {
   const std::lock_guard lock(state_->mutex);
   if (failed_ || rank == spec_.rank) return {};
   const Exchange& exchange = view_->exchange(lane, next_of(lane));
-  return exchange.told[rank].arrives_at <= clock_.now()
+  return exchange.contributed[rank].arrives_at <= clock_.now()
              ? std::span<const std::byte>(exchange.gathered->of[rank])
              : std::span<const std::byte>();
 }
@@ -136,7 +138,7 @@ std::shared_ptr<Gathered> Endpoint::take(Ticket ticket) {
   return gathered;
 }
 
-void Endpoint::settle_gathered(TimePoint now, Entered& entered) {
+void Endpoint::conclude_gathered(TimePoint now, Entered& entered) {
   const Exchange& exchange = view_->exchange(entered.lane, entered.index);
   if (entered.done || !exchange.complete()) return;
   const TimePoint ready = ready_at(entered, exchange);
@@ -153,31 +155,31 @@ std::vector<Entered>::iterator Endpoint::find_entered(std::uint64_t ticket) {
 
 // ---- missing ranks ----
 
-bool Endpoint::heard_bye_of(std::uint32_t peer, TimePoint now) const {
+bool Endpoint::received_bye_from(std::uint32_t peer, TimePoint now) const {
   return std::ranges::any_of(entered_, [&](const Entered& e) {
-    return e.lane == Lane::shutdown && view_->exchange(e.lane, e.index).told[peer].arrives_at <= now;
+    return e.lane == Lane::shutdown && view_->exchange(e.lane, e.index).contributed[peer].arrives_at <= now;
   });
 }
 
 bool Endpoint::still_to_hear(std::uint32_t peer, TimePoint now) const {
   return std::ranges::any_of(entered_, [&](const Entered& e) {
-    return !e.done && !e.patient && view_->exchange(e.lane, e.index).told[peer].arrives_at > now;
+    return !e.done && !e.patient && view_->exchange(e.lane, e.index).contributed[peer].arrives_at > now;
   });
 }
 
 /// Counts received chunks as progress. Returns the first rank whose bytes are missing, in message order.
-std::optional<std::uint32_t> Endpoint::latest_told(TimePoint now) {
+std::optional<std::uint32_t> Endpoint::latest_contribution(TimePoint now) {
   std::optional<std::uint32_t> missing;
   for (const Entered& e : entered_) {
     if (e.done || e.patient) continue;
     const Exchange& exchange = view_->exchange(e.lane, e.index);
     for (std::uint32_t k = 0; k < world(); ++k) {
       const std::uint32_t r = (rank() + k) % world();
-      const Flight& flight = exchange.told[r];
-      const bool told = flight.arrives_at != TimePoint::max();
+      const Flight& flight = exchange.contributed[r];
+      const bool latest = flight.arrives_at != TimePoint::max();
       const bool here = flight.arrives_at <= now;
       if (k > 0 && !here && !missing) missing = r;
-      if (!told) continue;
+      if (!latest) continue;
       const Duration extra = k == 0 ? Duration::zero() : state_->link.latency;
       deadline_.last_progress =
           std::max(deadline_.last_progress, here ? flight.arrives_at : latest_chunk(flight, extra, now));

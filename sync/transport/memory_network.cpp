@@ -147,7 +147,7 @@ void Endpoint::leave_locked() {
 
 TimePoint Endpoint::gone_visible_at(std::uint32_t peer) const {
   const Member& member = view_->members[peer];
-  const TimePoint closed = std::max(*member.gone_at + state_->link.latency, member.last_told);
+  const TimePoint closed = std::max(*member.gone_at + state_->link.latency, member.last_contributed);
   const auto wire = view_->wires.find({peer, spec_.rank});
   if (wire == view_->wires.end()) return closed;
   TimePoint last = std::max(closed, wire->second.last_arrival);

@@ -33,8 +33,8 @@ struct Landing {
   TimePoint reached_at{};  ///< when the last byte would arrive without other senders
   Duration takes{};        ///< time on the link
   TimePoint ends_at{};
-  TimePoint free_at{};  ///< when the link has refilled its token bucket; before ends_at after a burst
-  TimePoint told_at{};  ///< the ends_at that the receiver was notified of
+  TimePoint free_at{};         ///< when the link has refilled its token bucket; before ends_at after a burst
+  TimePoint contributed_at{};  ///< the ends_at that the receiver was notified of
 };
 
 /// One message in flight.
@@ -77,7 +77,7 @@ struct Member {
   Endpoint* endpoint = nullptr;  ///< while the device lives
   bool joined = false;
   TimePoint joined_at{};
-  TimePoint last_told = TimePoint::min();  ///< when its last contribution has reached the peers
+  TimePoint last_contributed = TimePoint::min();  ///< when its last contribution has reached the peers
   std::optional<TimePoint> gone_at;
   std::optional<std::uint32_t> lost;  ///< the rank it had lost when it left
   ErrorCode lost_how = ErrorCode::peer_lost;
@@ -87,16 +87,16 @@ struct Member {
 struct Exchange {
   Exchange(std::size_t world, std::shared_ptr<ShareCheck> check);
   void add(std::uint32_t rank, const Flight& flight);
-  [[nodiscard]] bool complete() const { return tellers > 0 && so_far == tellers; }
+  [[nodiscard]] bool complete() const { return contributors > 0 && so_far == contributors; }
 
   std::shared_ptr<Gathered> gathered;
-  std::vector<Flight> told;     ///< by rank
-  std::vector<bool> watching;   ///< by rank: to be notified of the first contribution
-  std::uint32_t tellers = 0;    ///< expected contributions; 0: no rank has entered
-  std::uint32_t so_far = 0;     ///< contributions received
-  std::size_t bytes = 0;        ///< bytes of all contributions, headers included
-  std::size_t left = 0;         ///< ranks that have taken the result
-  std::uint32_t last_rank = 0;  ///< rank whose bytes arrive last
+  std::vector<Flight> contributed;  ///< by rank
+  std::vector<bool> watching;       ///< by rank: to be notified of the first contribution
+  std::uint32_t contributors = 0;   ///< expected contributions; 0: no rank has entered
+  std::uint32_t so_far = 0;         ///< contributions received
+  std::size_t bytes = 0;            ///< bytes of all contributions, headers included
+  std::size_t left = 0;             ///< ranks that have taken the result
+  std::uint32_t last_rank = 0;      ///< rank whose bytes arrive last
   TimePoint first_arrival = TimePoint::max();
   TimePoint last_arrival = TimePoint::min();
   TimePoint last_but_one = TimePoint::min();  ///< last arrival of all ranks except last_rank
@@ -171,10 +171,10 @@ class Endpoint final : public Transport, public Gathering {
   void close() noexcept override;
   Gathering* gathering() noexcept override { return view_->work ? this : nullptr; }
 
-  Ticket tell(Telling telling) override;
+  Ticket contribute(Contribution contribution) override;
   std::shared_ptr<Gathered> take(Ticket ticket) override;
-  bool anything_told(Lane lane) override;
-  std::span<const std::byte> heard(Lane lane, std::uint32_t rank) override;
+  bool anything_contributed(Lane lane) override;
+  std::span<const std::byte> received(Lane lane, std::uint32_t rank) override;
   SharedWork& work() override;
 
   /// Called by the network, under its mutex.
@@ -191,7 +191,7 @@ class Endpoint final : public Transport, public Gathering {
   Ticket post_receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes, bool ahead);
   void start_waiting(TimePoint now);
   void look(TimePoint now, std::uint64_t ticket);
-  void settle(TimePoint now, std::uint64_t ticket);
+  void conclude(TimePoint now, std::uint64_t ticket);
   void wait_to_land(const Message& message);
   bool deliver(const Message& message, const Operation& op);
   void finish(Operations::iterator it, TimePoint at);
@@ -210,13 +210,13 @@ class Endpoint final : public Transport, public Gathering {
   // memory_gathering.cpp
   std::uint64_t& next_of(Lane lane) { return next_exchange_.at(static_cast<std::size_t>(lane)); }
   std::vector<Entered>::iterator find_entered(std::uint64_t ticket);
-  void say(Exchange& exchange, Entered& entered, Telling telling);
+  void deposit(Exchange& exchange, Entered& entered, Contribution contribution);
   void hear(const Exchange& exchange, const Entered& theirs, const Flight& flight);
   [[nodiscard]] TimePoint ready_at(const Entered& entered, const Exchange& exchange) const;
-  void settle_gathered(TimePoint now, Entered& entered);
-  [[nodiscard]] bool heard_bye_of(std::uint32_t peer, TimePoint now) const;
+  void conclude_gathered(TimePoint now, Entered& entered);
+  [[nodiscard]] bool received_bye_from(std::uint32_t peer, TimePoint now) const;
   [[nodiscard]] bool still_to_hear(std::uint32_t peer, TimePoint now) const;
-  std::optional<std::uint32_t> latest_told(TimePoint now);
+  std::optional<std::uint32_t> latest_contribution(TimePoint now);
 
   // constant
   const std::shared_ptr<MemoryNetwork::State> state_;
@@ -243,7 +243,7 @@ class Endpoint final : public Transport, public Gathering {
   std::vector<Entered> entered_;  ///< exchanges not taken yet
   TimePoint wires_free_at_{};     ///< when this rank's contributions have left
   std::array<std::uint64_t, lanes_end> next_exchange_{};
-  std::set<std::uint32_t> said_shutdown_;
+  std::set<std::uint32_t> announced_shutdown_;
   std::set<std::uint32_t> departed_;
 };
 

@@ -115,7 +115,7 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
     message.arrives_at = std::max(through + down->link.latency, wire.last_arrival);
     message.landing = std::make_shared<Landing>(message.arrives_at, last_mile);
     down->land(message.landing);
-    message.landing->told_at = message.landing->ends_at;
+    message.landing->contributed_at = message.landing->ends_at;
     takes = std::max(takes, last_mile);
   }
   message.chunk = chunk_of(lane, takes, bytes);
@@ -225,16 +225,16 @@ void Endpoint::look(TimePoint now, std::uint64_t ticket) {
     fail({ErrorCode::peer_lost, "this device has left the network"}, static_cast<int>(spec_.rank));
     return;
   }
-  if (ticket != 0) settle(now, ticket);
+  if (ticket != 0) conclude(now, ticket);
   if (!failed_ && view_->gone > departed_.size()) look_for_the_dead(now);
-  if (const auto it = find_entered(ticket); !failed_ && it != entered_.end()) settle_gathered(now, *it);
+  if (const auto it = find_entered(ticket); !failed_ && it != entered_.end()) conclude_gathered(now, *it);
   if (failed_ || deadline_.waiting == 0) return;
   if (now - deadline_.last_progress >= state_->config.progress_deadline) check_deadline(now);
   if (!failed_) wake_at_deadline(now);
 }
 
 /// Finishes one operation if its time has come. The receives of a lane finish in the order of posting.
-void Endpoint::settle(TimePoint now, std::uint64_t ticket) {
+void Endpoint::conclude(TimePoint now, std::uint64_t ticket) {
   const auto it = operations_.find(ticket);
   if (it == operations_.end()) return;
   if (it->second.sending) {
@@ -257,8 +257,8 @@ void Endpoint::settle(TimePoint now, std::uint64_t ticket) {
 
 /// Notifies the owner again if the arrival was delayed after its wake was set.
 void Endpoint::wait_to_land(const Message& message) {
-  if (!message.landing || message.landing->told_at == message.landing->ends_at) return;
-  message.landing->told_at = message.landing->ends_at;
+  if (!message.landing || message.landing->contributed_at == message.landing->ends_at) return;
+  message.landing->contributed_at = message.landing->ends_at;
   wake_.notify_at(message.landing->ends_at);
 }
 
@@ -271,7 +271,7 @@ bool Endpoint::deliver(const Message& message, const Operation& op) {
   }
   std::memcpy(op.into.data(), message.bytes.data(), op.size);
   counters_.bytes_received += op.size;
-  if (op.lane == Lane::shutdown) said_shutdown_.insert(op.peer);
+  if (op.lane == Lane::shutdown) announced_shutdown_.insert(op.peer);
   return true;
 }
 
@@ -293,11 +293,11 @@ void Endpoint::look_for_the_dead(TimePoint now) {
     }
     std::sort(open.begin(), open.end());
     for (const auto id : open) {
-      if (!failed_) settle(now, id);
+      if (!failed_) conclude(now, id);
     }
     if (failed_) return;
-    const bool said_shutdown = said_shutdown_.contains(r) || heard_bye_of(r, now);
-    if (said_shutdown && !waits_for(r) && !still_to_hear(r, now)) {
+    const bool announced_shutdown = announced_shutdown_.contains(r) || received_bye_from(r, now);
+    if (announced_shutdown && !waits_for(r) && !still_to_hear(r, now)) {
       departed_.insert(r);
     } else {
       lose(r, "closed its connection");
@@ -341,7 +341,7 @@ void Endpoint::check_deadline(TimePoint now) {
       oldest_id = id;
     }
   }
-  const auto missing = latest_told(now);
+  const auto missing = latest_contribution(now);
   const Duration deadline = state_->config.progress_deadline;
   if (now - deadline_.last_progress < deadline) return;
   const std::uint32_t peer = oldest != nullptr ? oldest->peer : missing.value_or(rank());

@@ -27,11 +27,11 @@ enum class Lane : std::uint16_t {
   phase = 5,
   shutdown = 6,
   state = 7,
-  settled = 8,
+  confirmed = 8,
   speculative = 9,  ///< contributions sent with the facts
-  copies = 10,      ///< injected rows, sent with the facts
+  rows = 10,        ///< injected rows, sent with the facts
 };
-inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::copies) + 1;
+inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::rows) + 1;
 
 /// The purpose of sent bytes. A contribution inside the facts' message counts as facts.
 enum class Traffic : std::uint8_t { facts, contributions, state, rows };
@@ -49,9 +49,9 @@ constexpr Traffic traffic_of(Lane lane) noexcept {
     case Lane::sum:
     case Lane::phase:
     case Lane::speculative: return Traffic::contributions;
-    case Lane::copies: return Traffic::rows;
+    case Lane::rows: return Traffic::rows;
     case Lane::state:
-    case Lane::settled: return Traffic::state;
+    case Lane::confirmed: return Traffic::state;
   }
   return Traffic::facts;
 }

@@ -93,11 +93,11 @@ void aggregations_agree(std::string_view name, double tolerance) {
       weights[round % world] = 0;  // one without rows
       rounds[round++] = {count, weights};
     }
-    const auto complaints = play_group(net, world, [&](Node& node) {
+    const auto problems = play_group(net, world, [&](Node& node) {
       for (const auto& [index, what] : rounds)
         aggregate<T>(node, name, what.first, what.second, index, outcomes);
     });
-    CHECK_MESSAGE(complaints.empty(), joined(complaints));
+    CHECK_MESSAGE(problems.empty(), joined(problems));
     for (const auto& [index, results] : outcomes.by_round) {
       const auto expected = reference_sum<T>(rounds[index].second, rounds[index].first, index);
       REQUIRE(results.size() == world);
@@ -150,9 +150,9 @@ void early_gather_agrees() {
     for (const std::size_t count : {std::size_t{1}, std::size_t{61706}, std::size_t{131072}}) {
       Net net;
       Outcomes<T> outcomes;
-      const auto complaints =
+      const auto problems =
           play_group(net, world, [&](Node& node) { gather_early<T>(node, count, outcomes); }, false);
-      CHECK_MESSAGE(complaints.empty(), joined(complaints));
+      CHECK_MESSAGE(problems.empty(), joined(problems));
       CHECK(outcomes.by_round.size() == 9);
       for (const auto& [round, results] : outcomes.by_round) {
         CHECK(results.size() == world);

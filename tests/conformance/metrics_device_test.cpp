@@ -136,7 +136,7 @@ TEST_CASE("Measured: a reader of two partitions") {
   REQUIRE(polled("kafka_consumer_lag_records{partition=\"0\",topic=\"t\"}", 3));
   REQUIRE(testing::seek(source, beyond));
   REQUIRE(polled("kafka_stopped_partition{partition=\"1\",topic=\"t\"}", 1));
-  source.hold();
+  source.keep_alive();
   auto sheet = read_sheet(sink->scrape());
   // The client's own numbers come when it likes: read_typed("statistics").
   std::erase_if(sheet, [](const auto& one) {

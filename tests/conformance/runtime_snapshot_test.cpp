@@ -36,9 +36,9 @@ TEST_CASE("Snapshot: asked for after the last row, the model is handed out in a 
   REQUIRE(rounds_pass());
   const auto steps = status.steps.load();
   REQUIRE(steps > 0);
-  desk.ask();
+  desk.request();
   CHECK(wait_until([&] { return desk.ready(); }, 30s));
-  desk.ask();  // the same model is not measured a second time
+  desk.request();  // the same model is not measured a second time
   REQUIRE(rounds_pass());
   CHECK_FALSE(desk.ready());
   CHECK(status.steps.load() == steps);

@@ -25,11 +25,11 @@ TEST_CASE_TEMPLATE_DEFINE(
       Net net;
       std::atomic<std::uint32_t> have{0};
       const auto state = pattern(size, 99);
-      const auto complaints = play_group(net, 4, [&](Node& node) {
+      const auto problems = play_group(net, 4, [&](Node& node) {
         const auto view = held_by(node, holders);
         sync::StateExchange exchange(node.transport, view, size, node.clock.now() + std::chrono::seconds(30));
         const auto poll = [&] { return exchange.poll(node.clock.now()); };
-        if (exchange.holds()) {
+        if (exchange.has_state()) {
           if (exchange.gives()) exchange.give(state);
         } else {
           exchange.take();
@@ -39,11 +39,11 @@ TEST_CASE_TEMPLATE_DEFINE(
           node.expect(std::equal(taken.begin(), taken.end(), state.begin(), state.end()), "other bytes came");
         }
         ++have;
-        exchange.settle();
+        exchange.confirm();
         node.expect(node.wait(poll) == Progress::done, "not settled: " + exchange.error().message);
         node.expect(have == 4, "settled before everybody had it");
       });
-      CHECK_MESSAGE(complaints.empty(), joined(complaints));
+      CHECK_MESSAGE(problems.empty(), joined(problems));
     }
   }
 }
@@ -51,14 +51,14 @@ TEST_CASE_TEMPLATE_DEFINE(
 TEST_CASE_TEMPLATE_DEFINE("State exchange: a state that is too long is refused and named", Net,
                           state_too_long) {
   Net net;
-  const auto complaints = play_group(
+  const auto problems = play_group(
       net, 2,
       [&](Node& node) {
         const auto view = held_by(node, {0});
         sync::StateExchange exchange(node.transport, view, 100, node.clock.now() + std::chrono::seconds(30));
-        if (exchange.holds()) {
+        if (exchange.has_state()) {
           exchange.give(pattern(101, 1));
-          exchange.settle();
+          exchange.confirm();
           // The other side has closed its end: this one must not wait for ever either.
           node.expect(node.wait([&] { return exchange.poll(node.clock.now()); }) == Progress::failed,
                       "a donor nobody listens to went on");
@@ -75,13 +75,13 @@ TEST_CASE_TEMPLATE_DEFINE("State exchange: a state that is too long is refused a
         node.transport.close();
       },
       false);
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("State exchange: it ends at its time when somebody never settles", Net,
                           state_in_time) {
   Net net;
-  const auto complaints = play_group(
+  const auto problems = play_group(
       net, 2,
       [&](Node& node) {
         const auto view = held_by(node, {0, 1});
@@ -91,14 +91,14 @@ TEST_CASE_TEMPLATE_DEFINE("State exchange: it ends at its time when somebody nev
           std::this_thread::sleep_for(std::chrono::milliseconds(600));
           return node.transport.close();
         }
-        exchange.settle();
+        exchange.confirm();
         node.expect(node.wait([&] { return exchange.poll(node.clock.now()); }) == Progress::failed,
                     "it settled");
         node.expect(exchange.error().code == ErrorCode::timed_out, exchange.error().message);
         node.transport.close();
       },
       false);
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 #define RIVULET_STATE_SUITE(Net)                  \

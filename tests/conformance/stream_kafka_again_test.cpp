@@ -16,17 +16,17 @@ namespace {
 
 /// The next call fetches partition 0 of topic "t" again from here, behind the source's back.
 std::optional<std::int64_t> go_back_to;
-int went_back = 0;
+int rolled_back = 0;
 
 /// A client that is busy refuses to seek: it is asked again.
-void go_back(rd_kafka_t* client) {
+void roll_back(rd_kafka_t* client) {
   for (int tries = 0; go_back_to && tries < 50; ++tries) {
     auto* list = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(list, "t", 0)->offset = *go_back_to;
     if (auto* error = rd_kafka_seek_partitions(client, list, 1000)) {
       rd_kafka_error_destroy(error);
     } else if (list->elems[0].err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      ++went_back;
+      ++rolled_back;
       go_back_to.reset();
     }
     rd_kafka_topic_partition_list_destroy(list);
@@ -46,7 +46,7 @@ extern "C" rd_kafka_message_t* rd_kafka_consumer_poll(rd_kafka_t* client, int ti
   static const auto real =
       reinterpret_cast<decltype(&rd_kafka_consumer_poll)>(dlsym(RTLD_NEXT, "rd_kafka_consumer_poll"));
   RIVULET_CHECK(real != nullptr, "librdkafka is a shared library");
-  if (go_back_to) go_back(client);
+  if (go_back_to) roll_back(client);
   return real(client, timeout_ms);
 }
 
@@ -55,12 +55,12 @@ TEST_CASE("Kafka source: records that a client delivers again are not handed out
   REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(0, 60)));
   Opened opened(config_for(broker->bootstrap_servers(), "t"));
   CHECK(opened.read(20, 5s) == numbers(0, 20));
-  went_back = 0;
+  rolled_back = 0;
   for (const auto& [from, to] : {std::pair{20, 25}, std::pair{25, 60}}) {
     go_back_to = from - 15;
     CHECK(opened.read(static_cast<std::size_t>(to - from), 5s) == numbers(from, to));
   }
-  CHECK(went_back == 2);
+  CHECK(rolled_back == 2);
   CHECK(opened.source->partitions()[0].next_offset == 60);
   CHECK(opened.metrics["kafka_records_consumed_total/t"] == 60);  // counted once, too
   CHECK(opened.errors.empty());

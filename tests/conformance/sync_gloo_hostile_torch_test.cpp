@@ -42,8 +42,8 @@ void play_healthy(const std::string& folder, std::uint64_t views) {
     auto made = connect.value()(view_of(2, 0, token), book, wake);
     REQUIRE(made);
     const auto transport = std::move(made).value();
-    std::vector<std::string> complaints;
-    Node node{*transport, wake, clock, complaints};
+    std::vector<std::string> problems;
+    Node node{*transport, wake, clock, problems};
     std::vector<std::byte> facts(16), header(16), payload(100'000);
     if (node.wait([&] { return transport->connected(); }, patience) == Progress::done) {
       static_cast<void>(transport->receive_ahead(1, Lane::facts, facts));

@@ -91,8 +91,8 @@ void play_rank(const Role& role) {
     auto made = connect.value()(view_of(role.world, role.rank, view), book, wake);
     REQUIRE(made);
     const auto transport = std::move(made).value();
-    std::vector<std::string> complaints;
-    Node node{*transport, wake, clock, complaints};
+    std::vector<std::string> problems;
+    Node node{*transport, wake, clock, problems};
     if (node.wait([&] { return transport->connected(); }, patience) != Progress::done)
       return say("FAILED " + transport->error().message);
     say("VIEW " + std::to_string(view) + ".");
@@ -101,7 +101,7 @@ void play_rank(const Role& role) {
     else
       exchange(node);
     node.goodbye();
-    if (!complaints.empty()) return say("FAILED " + joined(complaints));
+    if (!problems.empty()) return say("FAILED " + joined(problems));
   }
   say("DONE");
 }

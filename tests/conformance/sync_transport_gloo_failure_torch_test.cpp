@@ -107,8 +107,8 @@ void play_peer(const Role& role) {
   auto made = connect.value()(view_of(role.world, role.rank), book, wake);
   REQUIRE(made);
   auto transport = std::move(made).value();
-  std::vector<std::string> complaints;
-  Node node{*transport, wake, clock, complaints};
+  std::vector<std::string> problems;
+  Node node{*transport, wake, clock, problems};
   const bool connected =
       node.wait([&] { return transport->connected(); }, config.connect_deadline + 10s) == Progress::done;
   if (connected) {
@@ -342,7 +342,7 @@ TEST_CASE("Gloo: a hundred views leave no descriptor and no thread behind") {
   } net;
   int files = 0, tasks = 0;
   for (std::uint64_t token = 1; token <= 105; ++token) {
-    const auto complaints = play_group(
+    const auto problems = play_group(
         net, 2,
         [](Node& node) {
           std::array<std::byte, 64> in{}, ahead{}, out{};
@@ -352,7 +352,7 @@ TEST_CASE("Gloo: a hundred views leave no descriptor and no thread behind") {
           node.finish(got, "receive");
         },
         true, token);
-    REQUIRE_MESSAGE(complaints.empty(), joined(complaints));
+    REQUIRE_MESSAGE(problems.empty(), joined(problems));
     if (token == 5) {
       files = open_files();
       tasks = threads();
@@ -376,7 +376,7 @@ TEST_CASE("Gloo: one receive may come in chunks that are each sent alone, 200 ms
     }
     sync::AddressBook& book() { return book_; }
   } net;
-  const auto complaints = play_group(net, 2, [](Node& node) {
+  const auto problems = play_group(net, 2, [](Node& node) {
     auto bytes = pattern(10'000, 3);
     if (node.rank() == 0) {
       std::vector<std::byte> in(bytes.size());
@@ -389,7 +389,7 @@ TEST_CASE("Gloo: one receive may come in chunks that are each sent alone, 200 ms
       node.finish(node.transport.send(0, Lane::payload, std::span(bytes).subspan(i * 1000, 1000)), "chunk");
     }
   });
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 }  // namespace

@@ -112,12 +112,12 @@ struct Node {
   sync::Transport& transport;
   SleepWake& wake;
   const Clock& clock;
-  std::vector<std::string>& complaints;
+  std::vector<std::string>& problems;
 
   [[nodiscard]] std::uint32_t rank() const { return transport.rank(); }
   [[nodiscard]] std::uint32_t world() const { return transport.world(); }
   bool expect(bool condition, const std::string& what) {
-    if (!condition) complaints.push_back("rank " + std::to_string(rank()) + ": " + what);
+    if (!condition) problems.push_back("rank " + std::to_string(rank()) + ": " + what);
     return condition;
   }
   Progress wait(const std::function<Progress()>& poll, Duration longest = std::chrono::seconds(20)) {
@@ -163,16 +163,16 @@ template <class Net>
 std::vector<std::string> play_group(Net& net, std::uint32_t world, const Play& play, bool polite = true,
                                     std::uint64_t token = 7) {
   const RealClock clock;
-  std::vector<std::vector<std::string>> complaints(world);
+  std::vector<std::vector<std::string>> problems(world);
   const auto body = [&](std::uint32_t rank) {
     SleepWake wake;
     auto connect = net.connect(rank);
     auto made = connect(view_of(world, rank, token), net.book(), wake);
-    if (!made) return complaints[rank].push_back(made.error().message);
+    if (!made) return problems[rank].push_back(made.error().message);
     const auto transport = std::move(made).value();
-    Node node{*transport, wake, clock, complaints[rank]};
+    Node node{*transport, wake, clock, problems[rank]};
     if (node.wait([&] { return transport->connected(); }) != Progress::done) {
-      return complaints[rank].push_back("not connected: " + transport->error().message);
+      return problems[rank].push_back("not connected: " + transport->error().message);
     }
     play(node);
     if (polite) node.goodbye();
@@ -181,13 +181,13 @@ std::vector<std::string> play_group(Net& net, std::uint32_t world, const Play& p
   for (std::uint32_t rank = 0; rank < world; ++rank) threads.emplace_back(body, rank);
   for (auto& thread : threads) thread.join();
   std::vector<std::string> all;
-  for (const auto& some : complaints) all.insert(all.end(), some.begin(), some.end());
+  for (const auto& some : problems) all.insert(all.end(), some.begin(), some.end());
   return all;
 }
 
-inline std::string joined(const std::vector<std::string>& complaints) {
+inline std::string joined(const std::vector<std::string>& problems) {
   std::string text;
-  for (const auto& c : complaints) text += c + "\n";
+  for (const auto& c : problems) text += c + "\n";
   return text;
 }
 

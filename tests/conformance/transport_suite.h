@@ -43,7 +43,7 @@ inline void exchange(Node& node, std::size_t size, bool receive_first, std::uint
 TEST_CASE_TEMPLATE_DEFINE("Transport: messages of every size arrive exactly", Net, transport_sizes) {
   for (const std::uint32_t world : {2U, 3U, 4U}) {
     Net net;
-    const auto complaints = play_group(net, world, [](Node& node) {
+    const auto problems = play_group(net, world, [](Node& node) {
       std::uint64_t index = 0;
       for (const std::size_t size :
            {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{256}, std::size_t{64} << 10,
@@ -52,14 +52,14 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: messages of every size arrive exactly", Ne
         exchange(node, size, false, ++index);
       }
     });
-    CHECK_MESSAGE(complaints.empty(), joined(complaints));
+    CHECK_MESSAGE(problems.empty(), joined(problems));
   }
 }
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: messages of a lane keep their order over many rounds", Net,
                           transport_order) {
   Net net;
-  const auto complaints = play_group(net, 3, [](Node& node) {
+  const auto problems = play_group(net, 3, [](Node& node) {
     constexpr std::size_t messages = 300;
     std::vector<std::uint64_t> out(messages * node.world()), in(messages * node.world());
     std::vector<Ticket> tickets;
@@ -81,13 +81,13 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: messages of a lane keep their order over m
       }
     }
   });
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 /// A lane whose message does not come, and a lane whose receive is not posted yet, hold up no other lane.
 TEST_CASE_TEMPLATE_DEFINE("Transport: lanes do not wait for each other", Net, transport_lanes) {
   Net net;
-  const auto complaints = play_group(net, 2, [](Node& node) {
+  const auto problems = play_group(net, 2, [](Node& node) {
     const std::uint32_t peer = 1 - node.rank();
     const auto big = pattern(1 << 20, 1);
     std::vector<std::byte> big_in(big.size());
@@ -110,14 +110,14 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: lanes do not wait for each other", Net, tr
     }
     node.expect(big_in == big, "the long message is wrong");
   });
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE(
     "Transport: a receive ahead stays open past the deadline and is seen when it is done", Net,
     transport_ahead) {
   Net net(Net::deadline);
-  const auto complaints = play_group(net, 2, [](Node& node) {
+  const auto problems = play_group(net, 2, [](Node& node) {
     const std::uint32_t peer = 1 - node.rank();
     std::array<std::byte, 256> facts{}, in{};
     const Ticket ahead = node.transport.receive_ahead(peer, Lane::facts, in);
@@ -139,13 +139,13 @@ TEST_CASE_TEMPLATE_DEFINE(
     node.expect(in == facts, "wrong bytes");
     node.finish(sent, "send");
   });
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline, which names the silent rank",
                           Net, transport_promote) {
   Net net(Net::deadline);
-  const auto complaints = play_group(
+  const auto problems = play_group(
       net, 2,
       [](Node& node) {
         std::array<std::byte, 16> in{};
@@ -167,19 +167,19 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline,
         node.expect(!node.transport.healthy(), "a failed transport is not healthy");
       },
       false);
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: a send ahead to a peer that comes later than the deadline loses nobody",
                           Net, transport_send_ahead) {
   Net net(Net::deadline);
-  const auto complaints = play_group(net, 2, [](Node& node) {
+  const auto problems = play_group(net, 2, [](Node& node) {
     const std::uint32_t peer = 1 - node.rank();
     std::vector<std::byte> copies(100'000, std::byte{42});
     std::array<std::byte, 8> word{};
     const Ticket asked = node.transport.receive_ahead(peer, Lane::facts, word);
     if (node.rank() == 0) {
-      const Ticket sent = node.transport.send_ahead(1, Lane::copies, copies);
+      const Ticket sent = node.transport.send_ahead(1, Lane::rows, copies);
       static_cast<void>(node.wait(asked, Net::deadline + Net::deadline / 2));
       node.expect(node.transport.healthy(), "who is not due was lost: " + node.transport.error().message);
       node.finish(node.transport.send(1, Lane::facts, word), "now you are due");
@@ -191,18 +191,18 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a send ahead to a peer that comes later th
     // Comes when it is called: until then it has no receive for what was sent.
     node.finish(asked, "the call");
     std::vector<std::byte> in(copies.size());
-    node.finish(node.transport.receive(0, Lane::copies, in), "the copies");
+    node.finish(node.transport.receive(0, Lane::rows, in), "the copies");
     node.expect(in == copies, "wrong bytes");
     node.finish(node.transport.send(0, Lane::facts, word), "the answer");
   });
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 /// Rank 0 alone waits for rank 2, which stays silent; rank 1 has no business with it.
 TEST_CASE_TEMPLATE_DEFINE("Transport: whom one rank lost is told to the others, and to the lost one", Net,
                           transport_last_words) {
   Net net(Net::deadline);
-  const auto complaints = play_group(
+  const auto problems = play_group(
       net, 3,
       [](Node& node) {
         std::array<std::byte, 16> in{};
@@ -226,7 +226,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: whom one rank lost is told to the others, 
           node.expect(message == "rank 2 (device-c) was lost, reported by rank 0 (device-a)", message);
       },
       false);
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: a slow peer that keeps sending is not declared dead", Net,
@@ -234,7 +234,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a slow peer that keeps sending is not decl
   Net net(Net::deadline);
   constexpr std::size_t chunk = 256 * 1024;
   constexpr int chunks = 8;
-  const auto complaints = play_group(net, 2, [&](Node& node) {
+  const auto problems = play_group(net, 2, [&](Node& node) {
     std::vector<std::byte> bytes(chunk * chunks);
     std::vector<Ticket> tickets;
     SleepWake pause;
@@ -249,13 +249,13 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a slow peer that keeps sending is not decl
     }
     for (const Ticket ticket : tickets) node.finish(ticket, "chunk");
   });
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: a peer that closes without a goodbye is noticed by an idle one", Net,
                           transport_close) {
   Net net;
-  const auto complaints = play_group(
+  const auto problems = play_group(
       net, 3,
       [](Node& node) {
         // It goes when the others have connected to each other, too.
@@ -279,13 +279,13 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a peer that closes without a goodbye is no
         node.expect(node.transport.poll(ticket) == Progress::failed, "a dead transport takes nothing");
       },
       false);
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: one that has said goodbye may close while others still talk", Net,
                           transport_bye) {
   Net net;
-  const auto complaints = play_group(
+  const auto problems = play_group(
       net, 3,
       [](Node& node) {
         std::array<std::byte, 8> word{}, in{};
@@ -314,12 +314,12 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: one that has said goodbye may close while 
         node.finish(last, "bye");
       },
       false);
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: counts bytes both ways and wakes its owner", Net, transport_counters) {
   Net net;
-  const auto complaints = play_group(net, 3, [](Node& node) {
+  const auto problems = play_group(net, 3, [](Node& node) {
     const auto before = node.wake.notified();
     exchange(node, 1000, true, 1);
     exchange(node, 300000, true, 2);
@@ -333,15 +333,15 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: counts bytes both ways and wakes its owner
                 "not done without wait()");
     node.expect(node.wake.notified() > before, "nobody was woken");
   });
-  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: views come and go, each under its own token", Net, transport_views) {
   Net net;
   for (std::uint64_t token = 1; token <= 5; ++token) {
-    const auto complaints =
+    const auto problems =
         play_group(net, 2, [&](Node& node) { exchange(node, 1000, true, token); }, true, token);
-    CHECK_MESSAGE(complaints.empty(), joined(complaints));
+    CHECK_MESSAGE(problems.empty(), joined(problems));
   }
 }
 

@@ -137,7 +137,7 @@ inline void walls_suite(const RunGroup& run_group) {
   SUBCASE("own steps: intervals stay pending, then are announced") {
     auto run = even_run(8, 10);
     run.loaded.config.sync.policy = "periodic";
-    run.loaded.config.settings.set("sync.own_steps", std::int64_t{3});
+    run.loaded.config.settings.set("sync.local_steps", std::int64_t{3});
     const auto out = run_group(run);
     check_agreed(out);
     CHECK(out.steps[0] == 10);

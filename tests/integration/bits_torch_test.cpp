@@ -213,7 +213,7 @@ TEST_CASE(
   auto& c = loaded.config;
   take_six_rows(c);
   c.sync.policy = "periodic";
-  c.settings.set("sync.own_steps", std::int64_t{2});
+  c.settings.set("sync.local_steps", std::int64_t{2});
   c.sync.collective = "two_sided";
   c.compression.policy = "fixed";
   c.settings.set("compression.compressor", std::string("topk"));

@@ -61,10 +61,9 @@ TEST_CASE("Demo: the last line is one object with exactly the fields that were p
   CHECK(ended->code == 0);
   const auto summary = nlohmann::json::parse(last_line(demo->output()));
   CHECK(keys_of(summary) == std::set<std::string>{"rounds", "accuracy", "rows_per_s", "time_to_accuracy_s",
-                                                  "parameters_equal", "digests_compared",
-                                                  "agreement_bytes_sent", "record_bytes_trained",
-                                                  "edge_ratio", "devices"});
-  CHECK(summary["agreement_bytes_sent"].get<double>() > 0);
+                                                  "parameters_equal", "digests_compared", "sync_bytes_sent",
+                                                  "record_bytes_trained", "edge_ratio", "devices"});
+  CHECK(summary["sync_bytes_sent"].get<double>() > 0);
   // A row is a label and 784 bytes.
   double rows = 0;
   for (const auto& device : summary["devices"]) rows += device["rows_trained"].get<double>();

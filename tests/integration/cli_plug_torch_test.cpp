@@ -86,13 +86,13 @@ class PluggedDemo {
     const auto said = Json::parse(last_line(demo_->output()));
     CHECK(said["parameters_equal"] == true);
     for (const auto& device : said["devices"]) CHECK(device["digest"] == said["devices"][0]["digest"]);
-    check_books();
+    check_ledger();
     return said;
   }
 
  private:
   /// From the first row that there was: each was trained, once, in what the group holds in the end.
-  void check_books() const {
+  void check_ledger() const {
     for (const auto& one : ledger("device-1", true)["partitions"]) {
       CHECK(one["start"] == Json::array({0, 0}));
       CHECK(one["next"][0] == one["rows_trained"]);

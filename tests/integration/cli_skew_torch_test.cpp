@@ -25,7 +25,7 @@ nlohmann::json one_label_each(const std::string& inject) {
                                 "--set",      "batch.policy=fixed",
                                 "--set",      "batch.rows=20",
                                 "--set",      "sync.policy=periodic",
-                                "--set",      "sync.own_steps=4",
+                                "--set",      "sync.local_steps=4",
                                 "--set",      "compression.policy=none",
                                 "--set",      "train.lr_scaling.rule=none",
                                 "--set",      "train.optimizer.lr=0.03",

@@ -59,7 +59,7 @@ class Job {
         produce(brokers(), name_, std::vector<TestRecord>(static_cast<std::size_t>(rows), {.value = row})));
   }
   [[nodiscard]] runtime::HttpAnswer page(const std::string& path) const {
-    auto answer = runtime::http_ask("127.0.0.1", port_, path, "");
+    auto answer = runtime::http_request("127.0.0.1", port_, path, "");
     return answer ? std::move(answer).value() : runtime::HttpAnswer{};
   }
   [[nodiscard]] nlohmann::json status() const {

@@ -93,7 +93,7 @@ struct Night {
     return one;
   }
   /// As much for each device, none of which has more than a little before it.
-  void go_on(int rows, bool night) {
+  void resume(int rows, bool night) {
     for (int done = 0; done < rows; done += 250) {
       std::vector<TestRecord> records;
       for (int row = 0; row < 250; ++row)
@@ -140,13 +140,13 @@ struct Night {
 
 TEST_CASE("Night: in the morning each page says what has happened to that machine, and the model is good") {
   Night it;
-  it.go_on(6000, false);
+  it.resume(6000, false);
   for (int i = 0; i < machines; ++i) {
     INFO(it.devices[i].process->errors());
     CHECK(it.accuracy(i) > 0.95);
     CHECK(it.marks(i) == "");
   }
-  it.go_on(40'000, true);
+  it.resume(40'000, true);
   const std::string said[] = {it.marks(breaks), it.marks(other_unit), it.marks(season)};
   CHECK_MESSAGE(contains(said[breaks], "feature rms stands still"), said[breaks]);
   CHECK_MESSAGE(contains(said[other_unit], "feature temp has moved"), said[other_unit]);

@@ -48,7 +48,7 @@ std::string train(const std::vector<std::string>& settings, bool kills = false) 
   }
   stop_all(group, devices);
   for (int i = 1; i < devices; ++i) CHECK(group.summary(i)["digest"] == group.summary(0)["digest"]);
-  check_books(group);
+  check_ledger(group);
   return replayed(group, 0);
 }
 

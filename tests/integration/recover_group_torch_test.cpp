@@ -60,5 +60,5 @@ TEST_CASE(
   REQUIRE_MESSAGE(group.trained(static_cast<int>(to.stamp.step) + 12, 60s), group.story());
   stop_all(group, 2);
   CHECK(saved_by(group, 0).front().stamp > committed);
-  check_books(group);
+  check_ledger(group);
 }

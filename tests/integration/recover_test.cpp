@@ -35,7 +35,7 @@ TEST_CASE(
   CHECK(
       contains(said, "rows_again=" + std::to_string(newest["rows"].get<int>() - before["rows"].get<int>())));
   stop_all(group, 1);
-  check_books(group);
+  check_ledger(group);
   group.start_all();  // and that was that
   train_to(group, newest_step + 15);
   CHECK_FALSE(contains(group.device(0).errors(), "trained again"));

@@ -75,7 +75,7 @@ TEST_CASE("Re-forming: a device that is stopped for longer than the deadline lea
   INFO(group.process(0).errors());
   REQUIRE(wait_until([&] { return out(0) && out(2); }, 10s));
   std::this_thread::sleep_for(500ms);
-  group.go_on(1);
+  group.resume(1);
   group.require_formed(30s);
   group.check_alive_but(-1);
   for (const int device : {0, 1, 2}) {

@@ -19,9 +19,8 @@ using namespace std::chrono_literals;
 namespace {
 
 std::uint64_t saved_step(const DeviceGroup& group, int device) {
-  std::vector<std::string> complaints;
-  const auto all =
-      runtime::CheckpointFolder(runtime::checkpoints_in(group.directory(device))).list(complaints);
+  std::vector<std::string> problems;
+  const auto all = runtime::CheckpointFolder(runtime::checkpoints_in(group.directory(device))).list(problems);
   return all.empty() ? 0 : all.front().stamp.step;
 }
 
@@ -41,7 +40,7 @@ TEST_CASE("Stop: a group whose control topic was deleted is not ready, trains on
   REQUIRE_MESSAGE(group.formed(60s), group.story());
   REQUIRE_MESSAGE(group.trained(10, 60s), group.story());
   const auto ready = [&](int device) {
-    const auto answer = runtime::http_ask("127.0.0.1", group.http_port(device), "/readyz", "");
+    const auto answer = runtime::http_request("127.0.0.1", group.http_port(device), "/readyz", "");
     return answer ? answer.value() : runtime::HttpAnswer{};
   };
   CHECK(ready(0).status == 200);

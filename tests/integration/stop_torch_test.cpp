@@ -76,9 +76,9 @@ class StopGroup {
   }
   /// Of the newest checkpoint on the device's disk.
   [[nodiscard]] Stamp saved(int device) const {
-    std::vector<std::string> complaints;
+    std::vector<std::string> problems;
     const auto all =
-        runtime::CheckpointFolder(runtime::checkpoints_in(group_.directory(device))).list(complaints);
+        runtime::CheckpointFolder(runtime::checkpoints_in(group_.directory(device))).list(problems);
     return all.empty() ? Stamp{} : all.front().stamp;
   }
   [[nodiscard]] std::string said_last(int device) { return last_line(group_.device(device).errors()); }
@@ -243,9 +243,9 @@ TEST_CASE("New run: all start over, old checkpoints are kept aside, and nobody f
     CHECK(group->status(i).value("view", 0U) > old.lineage);
   }
   const runtime::CheckpointFolder kept(group->directory(2) + "/checkpoints/before-1");
-  std::vector<std::string> complaints;
-  REQUIRE_FALSE(kept.list(complaints).empty());
-  CHECK(kept.list(complaints).front().stamp == old);
+  std::vector<std::string> problems;
+  REQUIRE_FALSE(kept.list(problems).empty());
+  CHECK(kept.list(problems).front().stamp == old);
 
   // A supervisor starts a killed device with the same command: it goes on in the run.
   group->feed(100);

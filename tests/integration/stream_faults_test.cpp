@@ -51,7 +51,7 @@ KafkaReading reader_of(const std::string& topic) {
   config.group_id = "rivulet.t";
   config.partitions = {{topic, {0, 0}}, {topic, {0, 1}}};
   config.anchor_every = 500ms;
-  config.anchor_hold = 60s;  // a slow machine answers late
+  config.anchor_defer_max = 60s;  // a slow machine answers late
   return config;
 }
 
@@ -266,18 +266,18 @@ TEST_CASE("Real Kafka: records behind an open transaction are held back, and the
   config.properties.emplace_back("statistics.interval.ms", "200");
   Reader reader(config);
   REQUIRE(reader.until([&] { return reader.count(0) == 10 && reader.count(1) == 10; }));
-  CHECK(reader.state(0).held_from == -1);
+  CHECK(reader.state(0).blocked_from == -1);
   {
     auto open = OpenTransaction::begin(shared_kafka().brokers(), "held", {{"inside"}});
     REQUIRE_MESSAGE(open, open.error().message);
     fill("held", "behind", 5);
-    REQUIRE(reader.until([&] { return reader.state(0).held_from == 10; }));
+    REQUIRE(reader.until([&] { return reader.state(0).blocked_from == 10; }));
     CHECK(reader.state(0).high_watermark >= 11);
-    CHECK(reader.state(1).held_from == -1);
+    CHECK(reader.state(1).blocked_from == -1);
     CHECK(reader.count(0) == 10);
     must(open.value()->commit());
   }
-  REQUIRE(reader.until([&] { return reader.count(0) == 16 && reader.state(0).held_from == -1; }));
+  REQUIRE(reader.until([&] { return reader.count(0) == 16 && reader.state(0).blocked_from == -1; }));
 }
 
 TEST_CASE("Real Kafka: peek ends at the last record, whatever transactions left behind it") {

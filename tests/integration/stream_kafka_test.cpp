@@ -106,7 +106,7 @@ void kill_costs_no_record(KafkaServer& kafka) {
   REQUIRE(reader.read_to(200, 10));
   kafka.kill();
   // What the client had fetched is still served; then it is silence, mentioned now and then.
-  int complaints = 0;
+  int problems = 0;
   const RealClock clock;
   const TimePoint until = clock.now() + 3s;
   Offsets& next = reader.next();
@@ -114,12 +114,12 @@ void kill_costs_no_record(KafkaServer& kafka) {
     const auto records = source->poll(50, 20ms);
     if (!records) {
       CHECK(records.error().code == ErrorCode::source_lost);
-      ++complaints;
+      ++problems;
       continue;
     }
     for (const auto& record : records.value()) REQUIRE(record.offset == next[record.partition]++);
   }
-  CHECK(complaints <= 1);
+  CHECK(problems <= 1);
   const Status again = kafka.restart();
   REQUIRE_MESSAGE(again, again.error().message);
   world->produce(100);
@@ -244,7 +244,7 @@ int topics_in_answer(const KafkaServer& kafka, stream::Properties properties,
   const auto client =
       stream::kafka::Client::open(stream::kafka::ClientKind::consumer, properties, {}, silence);
   REQUIRE(client);
-  const auto answer = stream::kafka::ask_about_topics(client.value()->handle(), topics, 20s);
+  const auto answer = stream::kafka::query_topics(client.value()->handle(), topics, 20s);
   REQUIRE_MESSAGE(answer, answer.error().message);
   return answer.value()->topic_cnt;
 }
@@ -261,7 +261,7 @@ void questions_stay_small(KafkaServer& kafka) {
   const stream::Properties properties{{"bootstrap.servers", kafka.brokers()}};
   const auto lookup = stream::make_topic_lookup(properties, topics);
   for (int i = 0; i < 2; ++i) {
-    const auto facts = lookup->ask(20s);
+    const auto facts = lookup->query(20s);
     REQUIRE_MESSAGE(facts, facts.error().message);
     CHECK(facts.value().at(0).partitions == 2);
     CHECK_FALSE(facts.value().at(1).partitions);

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "devices/device.h"
-#include "tests/support/sim_books.h"
 #include "tests/support/sim_checkers.h"
 #include "tests/support/sim_disk.h"
+#include "tests/support/sim_ledger.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -66,14 +66,14 @@ std::vector<std::byte> bytes_of(const std::string& text) {
 
 TEST_CASE("Checkers: C1 finds books that do not add up, and those that nothing explains") {
   Trained good({200, 0});
-  CHECK(check_books(good.state).empty());
+  CHECK(check_ledger(good.state).empty());
   Trained missing({200, 0});
   --missing.progress().trained;
-  CHECK(check_books(missing.state).starts_with("C1"));
+  CHECK(check_ledger(missing.state).starts_with("C1"));
   Trained unexplained({200, 0});
   REQUIRE(unexplained.progress().holes > 0);
   unexplained.progress().runs.pop_back();
-  CHECK(check_books(unexplained.state).starts_with("C1"));
+  CHECK(check_ledger(unexplained.state).starts_with("C1"));
 }
 
 TEST_CASE("Checkers: C2 finds a row that was trained twice, not at all, or in place of another") {

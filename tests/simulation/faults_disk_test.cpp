@@ -140,9 +140,9 @@ TEST_CASE("Disk: checkpoints that were kept aside for a new run do not come back
     REQUIRE(runtime::keep_aside("/folder", disk).value() == "/folder/before-1");
     Rng rng(seed);
     disk.lose_power(rng);
-    std::vector<std::string> complaints;
-    CHECK(folder.list(complaints).empty());
-    CHECK(runtime::CheckpointFolder("/folder/before-1", disk).list(complaints).size() == 1);
+    std::vector<std::string> problems;
+    CHECK(folder.list(problems).empty());
+    CHECK(runtime::CheckpointFolder("/folder/before-1", disk).list(problems).size() == 1);
   }
 }
 

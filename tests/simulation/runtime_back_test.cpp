@@ -235,7 +235,7 @@ TEST_CASE(
     "out") {
   auto job = saving_job(3);
   job.config.sync.policy = "periodic";
-  job.config.settings.set("sync.own_steps", std::int64_t{4});
+  job.config.settings.set("sync.local_steps", std::int64_t{4});
   SavingGroup group(job);
   group.run_until([&] { return group.good().step > 0; });
   std::uint32_t tries = 0;
@@ -249,7 +249,7 @@ TEST_CASE(
   std::size_t retreats = 0;
   for (std::size_t i = 1; i < views.size(); ++i) {
     const RoundRecord& left = views[i - 1].rounds.back();
-    REQUIRE(left.plan.now.retreat == Retreat::go_back);
+    REQUIRE(left.plan.now.retreat == Retreat::roll_back);
     ++retreats;
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
       CAPTURE(rank);
@@ -294,7 +294,7 @@ TEST_CASE("Back: a group that dies on the way back begins with its newest files,
   group.run_until([&] { return group.device(0).node->state().rows > rows + 1000; });
   const auto views = views_in(group.log());
   REQUIRE(views.size() == 2);
-  CHECK(views[0].rounds.back().plan.now.retreat == Retreat::go_back);
+  CHECK(views[0].rounds.back().plan.now.retreat == Retreat::roll_back);
   CHECK(views[1].view.from.step > good.step);
   CHECK(views[1].view.from.step < views[0].rounds.back().table.facts[0].step);
   group.check_replay();
@@ -306,7 +306,7 @@ TEST_CASE("Back: a group whose own steps are all refused, for they go too far, e
   c.train.clip_usual = false;
   c.train.lr = 1e7;
   c.sync.policy = "periodic";
-  c.settings.set("sync.own_steps", std::int64_t{4});
+  c.settings.set("sync.local_steps", std::int64_t{4});
   SimulateOptions options;
   options.rates = {{{0, 400}}};
   options.profile = {std::chrono::milliseconds(2), 8000};

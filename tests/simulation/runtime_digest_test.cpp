@@ -128,7 +128,7 @@ TEST_CASE("Digest: devices that are leaving anyway still say that they differ") 
   auto group = build_group(linear_job(3), even(3));
   run_to_end(*group, [&] { return group->node(0).state().stamp.step >= 5; });
   flip(group->node(1).own_state(), Where::parameters, 9);
-  for (std::size_t i = 0; i < 3; ++i) group->ask_to_leave(i);
+  for (std::size_t i = 0; i < 3; ++i) group->request_leave(i);
   run_to_end(*group);
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& error = group->node(i).worker().ending().error;

@@ -177,7 +177,7 @@ TEST_CASE("Group: at rest, who has no rows enters when a peer does, not when its
       for (auto& trace : options.rates) trace = {{0, 100}, {5, 0}};
       options.rates[0] = {{0, 100}, {5, 0}, {wakes_at, 100}};
       runtime::SimulatedParts parts;
-      parts.apart = apart;
+      parts.separate = apart;
       auto group = build_group(linear_job(4), options, std::move(parts));
       run_to_end(*group, [&] { return group->seconds() >= 30; });
       const std::uint64_t step = group->node(0).state().stamp.step;
@@ -212,7 +212,7 @@ TEST_CASE("Group: policy fixed waits for full batches of the slowest stream and 
   CHECK(group->seconds() <= 4 * 12.8 + 3);
   std::size_t held = 0;
   for (const auto& r : rounds) {
-    held += r.plan.now.mode == Mode::hold ? 1 : 0;
+    held += r.plan.now.mode == Mode::defer ? 1 : 0;
     if (r.plan.now.mode != Mode::gradients) continue;
     for (const auto& f : r.table.facts) CHECK(f.rows == 64);
   }

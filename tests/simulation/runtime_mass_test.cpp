@@ -29,7 +29,7 @@ TEST_CASE("Mass: whatever a compressor leaves out comes later, all of it and onc
 TEST_CASE("Mass: of movements behind own steps, too, and nothing is sent between them") {
   for (const char* compressor : {"exact_topk", "coarse_topk"}) {
     INFO(compressor);
-    MassRun run{.compressor = compressor, .own_steps = 3};
+    MassRun run{.compressor = compressor, .local_steps = 3};
     SUBCASE("every device has rows") {}
     SUBCASE("one runs out of rows") {
       run.rows_of_last = 100;
@@ -57,7 +57,7 @@ TEST_CASE(
     for (const int sends : {0, 2 * 11, 2 * 12, 2 * 17}) {
       CAPTURE(collective);
       CAPTURE(sends);
-      MassRun run{.own_steps = 3, .collective = collective, .overlap = true, .deaf_after = sends};
+      MassRun run{.local_steps = 3, .collective = collective, .overlap = true, .deaf_after = sends};
       const bool kills = sends == 2 * 17;
       if (kills)
         run.faults = {{.at_s = 0.08, .kind = runtime::Fault::Kind::kill, .device = 1},
@@ -78,12 +78,12 @@ TEST_CASE(
 
 TEST_CASE(
     "Mass: of slices that their owners compress again, too, around a view that is lost in either step") {
-  for (const std::int64_t own_steps : {0, 1, 3})
+  for (const std::int64_t local_steps : {0, 1, 3})
     for (const auto& [lane, sends] : {std::pair{sync::Lane::facts, 0}, std::pair{sync::Lane::sum, 2 * 7},
                                       std::pair{sync::Lane::phase, 2 * 7}}) {
-      CAPTURE(own_steps);
+      CAPTURE(local_steps);
       INFO("sends: ", sends);
-      MassRun run{.own_steps = own_steps, .collective = "two_sided", .lane = lane, .deaf_after = sends};
+      MassRun run{.local_steps = local_steps, .collective = "two_sided", .lane = lane, .deaf_after = sends};
       run_mass(run);
       CHECK(run.deaf_after <= 0);
       CHECK((sends == 0 || run.views >= 2));
@@ -120,7 +120,7 @@ TEST_CASE("Mass: own steps survive a view that is lost, unless others have agree
   for (const auto& [lane, sends] :
        {std::pair{sync::Lane::facts, 2 * 12}, std::pair{sync::Lane::payload, 2 * 3}}) {
     INFO("sends: ", sends);
-    MassRun run{.own_steps = 3, .lane = lane, .deaf_after = sends};
+    MassRun run{.local_steps = 3, .lane = lane, .deaf_after = sends};
     run_mass(run);
     CHECK(run.deaf_after <= 0);
     CHECK(run.views >= 2);
@@ -190,7 +190,7 @@ TEST_CASE("Mass: of a device that is killed nothing is sent twice, and of the ot
 
 TEST_CASE("Mass: own steps of a device that is killed are made again, and of the others nothing is lost") {
   MassRun run{.compressor = "coarse_topk",
-              .own_steps = 3,
+              .local_steps = 3,
               .faults = {{.at_s = 0.08, .kind = runtime::Fault::Kind::kill, .device = 1},
                          {.at_s = 0.6, .kind = runtime::Fault::Kind::start, .device = 1}}};
   run_mass(run);
@@ -276,7 +276,7 @@ TEST_CASE("Mass: of a device that leaves nothing is lost where rounds are decide
   run.when = "every";
   run.compression = "two-point";
   run.watch = [&](runtime::SimulatedGroup& group) {
-    if (group.node(2).state().stamp.step >= 20) group.ask_to_leave(2);
+    if (group.node(2).state().stamp.step >= 20) group.request_leave(2);
     return group.node(2).worker().ended();
   };
   run_mass(run);

@@ -14,20 +14,20 @@ using sync::policy::Mode;
 
 namespace {
 
-LoadedConfig periodic_job(std::uint32_t devices, std::int64_t own_steps) {
+LoadedConfig periodic_job(std::uint32_t devices, std::int64_t local_steps) {
   auto job = linear_job(devices);
   auto& c = job.config;
   c.batch.policy = "fixed";
   c.batch.rows = 16;
-  c.sync.policy = own_steps > 0 ? "periodic" : "every";
-  c.settings.set("sync.own_steps", std::max<std::int64_t>(own_steps, 1));
+  c.sync.policy = local_steps > 0 ? "periodic" : "every";
+  c.settings.set("sync.local_steps", std::max<std::int64_t>(local_steps, 1));
   return job;
 }
 
-/// Rows of `agreements` of `devices` that make `own_steps` steps of 16 rows before each: the first
+/// Rows of `agreements` of `devices` that make `local_steps` steps of 16 rows before each: the first
 /// agreement of a view comes after one step.
-std::uint64_t rows_of(std::uint64_t agreements, std::uint64_t devices, std::uint64_t own_steps) {
-  return devices * 16 * (1 + (agreements - 1) * own_steps);
+std::uint64_t rows_of(std::uint64_t agreements, std::uint64_t devices, std::uint64_t local_steps) {
+  return devices * 16 * (1 + (agreements - 1) * local_steps);
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ TEST_CASE("Periodic: a device says how the group agrees next, and what its bytes
   auto group = build_group(job, fast(8));
   run_to_end(*group);
   const auto& status = group->node(1).status();
-  CHECK(status.own_steps == 5);
+  CHECK(status.local_steps == 5);
   CHECK(status.keep_ratio == 0.25);
   CHECK(status.bytes_sent_for[sync::Traffic::contributions] > 0);
   CHECK(status.bytes_sent_for[sync::Traffic::facts] > 0);
@@ -157,7 +157,7 @@ TEST_CASE("Periodic: a device says how the group agrees next, and what its bytes
   CHECK(sent == status.bytes_sent);
   const auto every = build_group(periodic_job(3, 0), fast(8));
   run_to_end(*every);
-  CHECK(every->node(1).status().own_steps == 0);
+  CHECK(every->node(1).status().local_steps == 0);
 }
 
 TEST_CASE("Periodic: one own step is every batch, to the last bit") {
@@ -223,7 +223,7 @@ TEST_CASE("Periodic: a device that leaves calls the others, who come though thei
     options.faults = {{.at_s = 5, .kind = Fault::Kind::stop, .device = 1}};
     std::vector<RecordedRound> rounds;
     SimulatedParts parts;
-    parts.apart = apart;
+    parts.separate = apart;
     parts.decisions = [&](std::size_t device) -> std::unique_ptr<DecisionLog> {
       if (device == 0) return std::make_unique<RecordingDecisions>(rounds);
       return make_null_decision_log();
@@ -306,7 +306,7 @@ TEST_CASE(
   options.profile = {std::chrono::milliseconds(200),
                      8000};  // ten steps take 2 s, and their turns 2 s at most
   SimulatedParts parts;
-  parts.apart = true;
+  parts.separate = true;
   auto group = build_group(job, options, std::move(parts));
   double silent_since = 0;
   double lost_at = 0;

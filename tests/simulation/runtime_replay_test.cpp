@@ -50,7 +50,7 @@ void record(RecordedRun& run, const SimulateOptions& options, std::uint64_t log_
     REQUIRE(log);
     return std::move(log).value();
   };
-  parts.apart = !run.gathers;
+  parts.separate = !run.gathers;
   auto group = build_group(run.job, options, parts);
   play(*group);
   run.summary = group->summary();
@@ -158,31 +158,31 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
   }
   SUBCASE("own steps with momentum, then an agreement") {
     run.job.config.sync.policy = "periodic";
-    run.job.config.settings.set("sync.own_steps", std::int64_t{4});
+    run.job.config.settings.set("sync.local_steps", std::int64_t{4});
   }
   SUBCASE("own steps that go on while the group agrees") {
     run.job.config.sync.policy = "periodic";
-    run.job.config.settings.set("sync.own_steps", std::int64_t{4});
+    run.job.config.settings.set("sync.local_steps", std::int64_t{4});
     run.job.config.settings.set("sync.overlap", std::string("always"));
     options.link = {std::chrono::milliseconds(20), 1e5};
   }
   SUBCASE("own steps that are scaled by their own rows, also those that were made ahead") {
     run.job.config.sync.policy = "periodic";
-    run.job.config.settings.set("sync.own_steps", std::int64_t{4});
+    run.job.config.settings.set("sync.local_steps", std::int64_t{4});
     run.job.config.settings.set("sync.overlap", std::string("always"));
     run.job.config.settings.set("train.lr_scaling.rule", std::string("sqrt"));
     options.link = {std::chrono::milliseconds(20), 1e5};
   }
   SUBCASE("own steps that go too far, and are dropped") {
     run.job.config.sync.policy = "periodic";
-    run.job.config.settings.set("sync.own_steps", std::int64_t{8});
+    run.job.config.settings.set("sync.local_steps", std::int64_t{8});
     run.job.config.settings.set("sync.overlap", std::string("always"));
     run.job.config.train.lr = 4;
     refused_at_least = 1;
   }
   SUBCASE("by what was measured") {
     run.job.config.sync.policy = run.job.config.compression.policy = run.job.config.sync.collective = "auto";
-    run.job.config.settings.set("sync.own_steps_max", std::int64_t{4});
+    run.job.config.settings.set("sync.local_steps_max", std::int64_t{4});
   }
   SUBCASE("thin matrices, whose factors stay from round to round") {
     compressed_by(run.job.config, "low_rank");
@@ -246,7 +246,7 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
   auto& c = run.job.config;
   c.sync.on_peer_loss = "reform";
   c.sync.policy = "periodic";
-  c.settings.set("sync.own_steps", std::int64_t{4});
+  c.settings.set("sync.local_steps", std::int64_t{4});
   SimulateOptions options = changing(8);
   SUBCASE("dense") {}
   SUBCASE("compressed") {
@@ -307,11 +307,11 @@ TEST_CASE("Replay: what follows moving columns comes out again, around a device 
   }
   SUBCASE("own steps") {
     c.sync.policy = "periodic";
-    c.settings.set("sync.own_steps", std::int64_t{4});
+    c.settings.set("sync.local_steps", std::int64_t{4});
   }
   SUBCASE("own steps that go on while the group agrees, compressed") {
     c.sync.policy = "periodic";
-    c.settings.set("sync.own_steps", std::int64_t{4});
+    c.settings.set("sync.local_steps", std::int64_t{4});
     options.link = {std::chrono::milliseconds(20), 1e5};
     c.settings.set("sync.overlap", std::string("always"));
     c.compression.policy = "fixed";
@@ -320,7 +320,7 @@ TEST_CASE("Replay: what follows moving columns comes out again, around a device 
   }
   SUBCASE("of Adam") {
     c.sync.policy = "periodic";
-    c.settings.set("sync.own_steps", std::int64_t{4});
+    c.settings.set("sync.local_steps", std::int64_t{4});
     c.train.optimizer = "adam";
     c.train.lr = 0.01;
   }
@@ -358,7 +358,7 @@ TEST_CASE(
   SUBCASE("own steps, compressed") {
     c.train.lr = 200;
     c.sync.policy = "periodic";
-    c.settings.set("sync.own_steps", std::int64_t{4});
+    c.settings.set("sync.local_steps", std::int64_t{4});
     c.compression.policy = "fixed";
     c.settings.set("compression.compressor", std::string("random-k"));
     c.settings.set("compression.keep", 0.3);
@@ -392,7 +392,7 @@ TEST_CASE("Replay: where devices saw copies of others' rows, plans come out agai
     run.job.config.batch.policy = "fixed";
     run.job.config.batch.rows = 16;
     run.job.config.sync.policy = policy;
-    run.job.config.settings.set("sync.own_steps", std::int64_t{4});
+    run.job.config.settings.set("sync.local_steps", std::int64_t{4});
     run.job.config.inject.policy = "random";
     record(run, changing(3), 1 << 30, to_the_end);
     const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
@@ -523,7 +523,7 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
   SUBCASE("own steps with momentum, compressed both ways") {
     auto& c = run.job.config;
     c.sync.policy = "periodic";
-    c.settings.set("sync.own_steps", std::int64_t{2});
+    c.settings.set("sync.local_steps", std::int64_t{2});
     c.sync.collective = "two_sided";
     c.compression.policy = "fixed";
     c.settings.set("compression.compressor", std::string("topk"));
@@ -533,7 +533,7 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
   std::uint64_t behind = lost_on == sync::Lane::phase ? 5 : 15;
   SUBCASE("own steps, before the group has agreed about any") {
     run.job.config.sync.policy = "periodic";
-    run.job.config.settings.set("sync.own_steps", std::int64_t{2});
+    run.job.config.settings.set("sync.local_steps", std::int64_t{2});
     lost_on = sync::Lane::facts;
     behind = 0;
   }

@@ -81,8 +81,8 @@ TEST_CASE("SelSync: where a quorum is asked for, one caller is not enough, and n
   const Outcome alone = run(one, fast(40));
   one.config.settings.set("sync.selsync.quorum", 1.0);
   const Outcome all = run(one, fast(40));
-  CHECK(rounds_of(alone, Mode::hold) == 0);
-  CHECK(rounds_of(all, Mode::hold) > 0);
+  CHECK(rounds_of(alone, Mode::defer) == 0);
+  CHECK(rounds_of(all, Mode::defer) > 0);
   CHECK(own_share(steps_of(all)) > own_share(steps_of(alone)));
   for (const auto& parameters : all.parameters) CHECK(parameters == all.parameters[0]);
 }

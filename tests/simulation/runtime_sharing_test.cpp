@@ -37,11 +37,11 @@ struct Story {
   double seconds = 0;
 };
 
-Story story_of(const Scenario& s, bool apart) {
+Story explain_round(const Scenario& s, bool apart) {
   Story story;
   story.decisions.resize(s.job.config.job.devices);
   runtime::SimulatedParts parts;
-  parts.apart = apart;
+  parts.separate = apart;
   parts.check_every = 7;
   parts.decisions = [&](std::size_t device) {
     return std::make_unique<RecordingDecisions>(story.decisions[device]);
@@ -78,8 +78,8 @@ std::string first_difference(const std::vector<RecordedRound>& a, const std::vec
 }
 
 void check_same(const Scenario& s) {
-  const Story apart = story_of(s, true);
-  const Story shared = story_of(s, false);
+  const Story apart = explain_round(s, true);
+  const Story shared = explain_round(s, false);
   CHECK(shared.seconds == apart.seconds);
   std::size_t rounds = 0;
   for (std::size_t device = 0; device < apart.decisions.size(); ++device) {

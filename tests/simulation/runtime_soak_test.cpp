@@ -84,7 +84,7 @@ TEST_CASE(
     CHECK(seen.ways[collective] > rounds / 80);
     CHECK(seen.entered[collective] > rounds / 80);
   }
-  for (const Mode mode : {Mode::gradients, Mode::delta, Mode::hold}) CHECK(seen.modes[mode] > rounds / 20);
+  for (const Mode mode : {Mode::gradients, Mode::delta, Mode::defer}) CHECK(seen.modes[mode] > rounds / 20);
   CHECK(seen.calls > rounds / 20);
   CHECK(seen.ahead > rounds / 20);
   REQUIRE(memory.size() >= 99);

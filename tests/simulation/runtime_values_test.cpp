@@ -24,7 +24,7 @@ WallsRun spoiled_run(const std::string& when, std::uint64_t rounds,
   c.batch.policy = "fixed";
   c.batch.rows = 8;
   c.sync.policy = when == "overlap" ? "periodic" : when;
-  c.settings.set("sync.own_steps", std::int64_t{5});
+  c.settings.set("sync.local_steps", std::int64_t{5});
   if (when == "overlap") c.settings.set("sync.overlap", std::string("always"));
   run.row = [spoil, seed = c.job.seed](std::size_t device, std::size_t row) {
     auto bytes = linear_row(seed, device, row, 8, 4);
@@ -162,7 +162,7 @@ TEST_CASE("Values: a step of few rows, behind steps of many, goes as far as few 
     c.settings.set("train.optimizer.momentum", 0.0);
     c.settings.set("train.lr_scaling.rule", std::string("sqrt"));
     c.sync.policy = when;
-    c.settings.set("sync.own_steps", std::int64_t{16});
+    c.settings.set("sync.local_steps", std::int64_t{16});
     std::vector<RecordedRound> rounds;
     runtime::SimulatedParts parts;
     parts.source = [&](std::size_t device, const Clock& clock) {

@@ -96,7 +96,7 @@ class Schedule {
     auto config = foreign ? group_.config(id, 3) : group_.config(id, 3, "50ms");
     const std::string name = "twin-of-" + id;
     group_.start(config, name);
-    if (foreign) group_.nodes.at(name).membership->hold_state({9999, 1}, "d", 10);
+    if (foreign) group_.nodes.at(name).membership->announce_state({9999, 1}, "d", 10);
     ++seen_.twins;
   }
   /// A device that is in a view that has lost a member notices it.

@@ -7,8 +7,8 @@
 #include "runtime/config/config.h"
 #include "sync/coding/sketch.h"
 #include "sync/controllers/budget.h"
-#include "sync/policy/agreement_cost.h"
 #include "sync/policy/arbiter.h"
+#include "sync/policy/sync_cost.h"
 #include "tests/support/members.h"
 
 /// A group that plans by the policy "auto" in a world that is a formula: devices whose steps take a time,
@@ -35,7 +35,7 @@ struct World {
   std::string budget = "1 of stream";
   std::vector<std::uint64_t> tensors{60'000, 1'000};
   std::vector<std::uint64_t> tensor_rows = {};
-  double own_steps_max = 32;
+  double local_steps_max = 32;
   bool overlap = false;
 };
 
@@ -51,7 +51,7 @@ class Group {
     for (const auto tensor : world.tensors) config_.contribution_bytes += 4 * tensor;
     Settings settings = runtime::Config::default_settings();
     settings.set("sync.budget", world.budget);
-    settings.set("sync.own_steps_max", static_cast<std::int64_t>(world.own_steps_max));
+    settings.set("sync.local_steps_max", static_cast<std::int64_t>(world.local_steps_max));
     settings.set("sync.overlap", std::string(world.overlap ? "auto" : "never"));
     config_.settings = settings_of(config_, settings);
     controllers_ = controllers_of(config_, builtin_controllers()).value();
@@ -93,7 +93,7 @@ class Group {
     world_.loss *= world_.loss_falls;
     plan(table_, config_, controllers_, state_);
     const Schedule& next = state_.last.next;
-    const double all = agreement_bytes(next.way, world_.devices, 512);
+    const double all = sync_bytes(next.way, world_.devices, 512);
     const double unseen = unseen_bytes(next.way, world_.devices);
     sent_ = (all - unseen) / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
     wire_ += all;

@@ -20,7 +20,9 @@ class CopiedPassDevice final : public devices::Device {
   Status from_host(const GradientView& host, const GradientView& own) override {
     return host_->from_host(host, own);
   }
-  [[nodiscard]] devices::ComputePlace computes_on() const noexcept override { return {.copies = true}; }
+  [[nodiscard]] devices::ComputePlace computes_on() const noexcept override {
+    return {.copies_arrays = true};
+  }
   void charge(const devices::Work& work) override { host_->charge(work); }
 
  private:

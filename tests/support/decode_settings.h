@@ -9,10 +9,10 @@ namespace rivulet::testing {
 /// Those that `config` lacks, as the keys' defaults.
 inline stream::DecodeConfig with_decode_defaults(stream::DecodeConfig config) {
   for (const char* key : {"decode.raw.label", "decode.raw.features"})
-    if (!config.settings.holds<std::string>(key)) config.settings.set(key, std::string("u8"));
-  if (!config.settings.holds<std::string>("decode.csv.delimiter"))
+    if (!config.settings.has<std::string>(key)) config.settings.set(key, std::string("u8"));
+  if (!config.settings.has<std::string>("decode.csv.delimiter"))
     config.settings.set("decode.csv.delimiter", std::string(","));
-  if (!config.settings.holds<Settings::Texts>("decode.csv.columns"))
+  if (!config.settings.has<Settings::Texts>("decode.csv.columns"))
     config.settings.set("decode.csv.columns", Settings::Texts{});
   return config;
 }

@@ -104,7 +104,7 @@ class KillGroup {
   /// Its folder is gone; what it has decided is kept for check_exact() alone.
   void wipe(int device);
   void stop(int device);  ///< SIGSTOP
-  void go_on(int device);
+  void resume(int device);
   void cut_off(int device);  ///< its link takes nothing and says nothing; needs bits_per_second
   void plug_in(int device);
   /// From start() of this device to its first applied round.

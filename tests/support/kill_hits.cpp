@@ -114,12 +114,12 @@ bool KillGroup::hit(int device, Moment moment, Blow blow, Rng& rng, Duration dea
     stop(device);
     REQUIRE(spin_until(stands_still, 5s));
     if (!is_at(device, moment)) {
-      go_on(device);
+      resume(device);
       continue;
     }
     if (blow == Blow::kill) kill(device);
     if (blow == Blow::cut_off) cut_off(device);
-    if (blow == Blow::cut_off) go_on(device);
+    if (blow == Blow::cut_off) resume(device);
     return true;
   }
   return false;
@@ -128,7 +128,7 @@ bool KillGroup::hit(int device, Moment moment, Blow blow, Rng& rng, Duration dea
 void KillGroup::mend(int device, Blow blow) {
   switch (blow) {
     case Blow::kill: return start(device);
-    case Blow::stop: return go_on(device);
+    case Blow::stop: return resume(device);
     case Blow::cut_off: return plug_in(device);
   }
 }
@@ -146,7 +146,7 @@ void KillGroup::stop(int device) {
   process(device).send_signal(SIGSTOP);
 }
 
-void KillGroup::go_on(int device) {
+void KillGroup::resume(int device) {
   process(device).send_signal(SIGCONT);
 }
 

@@ -38,9 +38,9 @@ class PartitionCheck {
     return from >= 0 && from <= to && to <= static_cast<std::int64_t>(fates_.size());
   }
   void expect(const std::string& what, std::int64_t said, std::int64_t is) {
-    if (said != is) complain(what + " is " + std::to_string(said) + ", not " + std::to_string(is));
+    if (said != is) report_error(what + " is " + std::to_string(said) + ", not " + std::to_string(is));
   }
-  void complain(const std::string& words) {
+  void report_error(const std::string& words) {
     wrong_.push_back("partition " + std::to_string(number_) + ": " + words);
   }
 
@@ -63,13 +63,13 @@ class PartitionCheck {
       const std::int64_t from = run.at("from").at(0);
       const std::int64_t to = run.at("to").at(0);
       if (!lies_inside(from, to) || run.at("rows") != to - from)
-        return complain("no stretch of rows: " + run.dump());
+        return report_error("no stretch of rows: " + run.dump());
       std::fill(listed.begin() + from, listed.begin() + to, run.at("fate").get<std::string>());
     }
     for (std::size_t k = 0; k < fates_.size(); ++k)
       if (listed[k] != fates_[k])
-        return complain("offset " + std::to_string(k) + " is said to be " + listed[k] + ", it is " +
-                        fates_[k]);
+        return report_error("offset " + std::to_string(k) + " is said to be " + listed[k] + ", it is " +
+                            fates_[k]);
   }
 
   /// Rounds of which this device does not know leave gaps; nothing is in two.
@@ -81,7 +81,7 @@ class PartitionCheck {
       const std::int64_t to = round.at("next").at(0);
       const std::uint64_t step = round.at("step");
       if (!lies_inside(from, to) || from < at || step <= last)
-        return complain("out of order: " + round.dump());
+        return report_error("out of order: " + round.dump());
       expect("trained of " + round.dump(), round.at("trained"), count("trained", from, to));
       expect("dropped of " + round.dump(), round.at("dropped"),
              to - from - count("trained", from, to) - count("hole", from, to));
@@ -94,8 +94,8 @@ class PartitionCheck {
     if (fates_[static_cast<std::size_t>(offset)] != "trained") return;
     const auto [known, fresh] = steps_.emplace(std::pair{number_, offset}, step);
     if (!fresh && known->second != step)
-      complain("offset " + std::to_string(offset) + " is in step " + std::to_string(step) +
-               ", for another device in " + std::to_string(known->second));
+      report_error("offset " + std::to_string(offset) + " is in step " + std::to_string(step) +
+                   ", for another device in " + std::to_string(known->second));
   }
 
   const json& shown_;

@@ -89,8 +89,8 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   auto job = linear_job(mass_world);
   auto& c = job.config;
   c.batch.policy = run.compressor;
-  if (run.own_steps > 0) c.sync.policy = "periodic";
-  c.settings.set("sync.own_steps", std::max<std::int64_t>(run.own_steps, 1));
+  if (run.local_steps > 0) c.sync.policy = "periodic";
+  c.settings.set("sync.local_steps", std::max<std::int64_t>(run.local_steps, 1));
   c.settings.set("sync.overlap", std::string(run.overlap ? "always" : "auto"));
   if (run.both_ways) c.sync.policy = "both_ways";
   if (!run.when.empty()) c.sync.policy = run.when;
@@ -127,7 +127,7 @@ void run_mass(MassRun& run) {
   const PartsCatalog parts;
   runtime::SimulatedParts outside;
   outside.catalog = parts.catalog();
-  outside.apart = true;
+  outside.separate = true;
   outside.source = [&](std::size_t device, const Clock& clock) {
     return prepared_source(
         device, device + 1 == mass_world && run.rows_of_last < mass_rows ? run.rows_of_last : run.rows,

@@ -20,7 +20,7 @@ inline constexpr double mass_rounding = 1e-7;  ///< of a row's weight
 
 struct MassRun {
   std::string compressor = "exact_topk";
-  std::int64_t own_steps = 0;  ///< of each device before the group agrees; 0: it agrees after every batch
+  std::int64_t local_steps = 0;  ///< of each device before the group agrees; 0: it agrees after every batch
   std::string collective = "gather";
   bool both_ways = false;  ///< gradients and movements by turns
   bool overlap = false;    ///< own steps go on while the group agrees, which takes longer than one of them

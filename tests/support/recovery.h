@@ -38,8 +38,8 @@ inline nlohmann::json shown_checkpoint(const DeviceGroup& group, int device, con
 
 /// Newest first.
 inline std::vector<runtime::CheckpointEntry> saved_by(const DeviceGroup& group, int device) {
-  std::vector<std::string> complaints;
-  return runtime::CheckpointFolder(runtime::checkpoints_in(group.directory(device))).list(complaints);
+  std::vector<std::string> problems;
+  return runtime::CheckpointFolder(runtime::checkpoints_in(group.directory(device))).list(problems);
 }
 
 /// Its bytes are not those that were written any more.
@@ -68,7 +68,7 @@ inline void stop_all(DeviceGroup& group, int devices) {
   }
 }
 
-inline void check_books(const DeviceGroup& group) {
+inline void check_ledger(const DeviceGroup& group) {
   const auto said = on_folder(group, 0, {"ledger", "verify", "--brokers", group.brokers()});
   INFO(said.output, said.errors);
   CHECK(said.status.code == 0);

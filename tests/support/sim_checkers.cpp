@@ -12,7 +12,7 @@
 
 namespace rivulet::testing {
 
-Finding check_books(const runtime::AgreedState& state) {
+Finding check_ledger(const runtime::AgreedState& state) {
   for (const auto& [id, progress] : state.partitions) {
     if (!progress.adds_up()) return fmt::format("C1: the books of partition {} do not add up", id.partition);
     if (!progress.is_explained())

@@ -18,7 +18,7 @@ namespace rivulet::testing {
 using Finding = std::string;  ///< empty: nothing
 
 /// C1: the books of every partition add up and are explained.
-Finding check_books(const runtime::AgreedState& state);
+Finding check_ledger(const runtime::AgreedState& state);
 
 /// Rows that were deleted before anybody read them, by partition.
 using MissingRows = std::map<std::int32_t, RowSums>;

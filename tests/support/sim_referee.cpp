@@ -139,7 +139,7 @@ void SimReferee::check_step(int before, const runtime::AgreedState& state) {
   if (books_.back().missing != books_[static_cast<std::size_t>(before)].missing)
     faults_.count(SimFault::rows_deleted);
   found(passed_over);
-  found(check_books(state));
+  found(check_ledger(state));
   found(check_rows(state, rows_, books_.back().missing));
   found(check_loss(losses_.back(), loss_of(books_.back().line), same_loss));
 }

@@ -7,8 +7,8 @@
 #include "core/digest.h"
 #include "core/log.h"
 #include "sync/membership/log_reader.h"
-#include "tests/support/sim_books.h"
 #include "tests/support/sim_checkers.h"
+#include "tests/support/sim_ledger.h"
 
 namespace rivulet::testing {
 

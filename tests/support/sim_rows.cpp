@@ -283,7 +283,7 @@ SimLine learned(SimLine line, std::span<const double> numbers) {
 }
 
 std::span<const devices::OptimizerEntry* const> sim_optimizers() noexcept {
-  static constexpr devices::RememberedArray arrays[] = {{"momentum", devices::ArrayKind::movement}};
+  static constexpr devices::RememberedArray arrays[] = {{"momentum", devices::ArrayKind::delta}};
   static const devices::OptimizerEntry entry{"sgd", "test only: adds rows up", {}, arrays, &step_sums};
   static const devices::OptimizerEntry* const all[] = {&entry};
   return all;

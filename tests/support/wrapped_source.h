@@ -14,7 +14,7 @@ struct WrappedSource : stream::RecordSource {
   Result<std::span<const Record>> poll(std::size_t max, Duration wait) override {
     return inner->poll(max, wait);
   }
-  void hold() override { inner->hold(); }
+  void keep_alive() override { inner->keep_alive(); }
   Status commit(std::span<const NextOffset> positions) override { return inner->commit(positions); }
   Status assign(const Assignment& assignment) override { return inner->assign(assignment); }
   std::vector<stream::Gap> take_gaps() override { return inner->take_gaps(); }

@@ -70,7 +70,7 @@ TEST_CASE("Batch: slots are free after settle and not before") {
   for (std::int64_t offset = 0; offset < 16; ++offset) write_single(f.buffer, p0, offset);
   f.batch.fill(f.buffer, 8);
   CHECK(f.buffer.free_rows() == 0);
-  f.batch.settle(f.buffer);
+  f.batch.release(f.buffer);
   CHECK(f.buffer.free_rows() == 8);
   CHECK(f.batch.rows() == 0);
   CHECK(f.batch.own_tags().empty());
@@ -96,8 +96,8 @@ TEST_CASE("Batch: copies of others' rows are computed on, counted nowhere, and g
   for (std::int64_t offset = 0; offset < 5; ++offset) write_single(f.buffer, p0, offset);
   f.batch.fill(f.buffer, 2);
   const std::vector<float> features{70, 71}, targets{7};
-  f.batch.add_copy(features, targets);
-  f.batch.add_copy(features, targets);
+  f.batch.add_injected(features, targets);
+  f.batch.add_injected(features, targets);
   CHECK(f.batch.rows() == 4);
   CHECK(f.batch.own_rows() == 2);
   const BatchView view = f.batch.view();
@@ -112,7 +112,7 @@ TEST_CASE("Batch: copies of others' rows are computed on, counted nowhere, and g
   CHECK(f.batch.own_rows() == 3);
   CHECK(f.batch.view().features[4] == 2);
   CHECK(announced(f.batch) == std::vector<std::int64_t>{0, 1, 2});
-  f.batch.add_copy(features, targets);
+  f.batch.add_injected(features, targets);
   f.batch.put_back(f.buffer);
   CHECK(f.buffer.waiting() == 5);
   CHECK(f.batch.rows() == 0);

@@ -99,7 +99,7 @@ TEST_CASE("Ledger: what was announced and failed is announced again; what was se
   ledger.passed({p0, {2, 0}, {5, 0}, 3, malformed});  // behind a border that others may have seen
   CHECK(account(ledger, {}).intervals[0] == RowInterval{p0, {0, 0}, {5, 0}, 0, 5, 0, 0});
   CHECK(account(ledger, {}, {{p0, {2, 0}}}).intervals[0] == RowInterval{p0, {2, 0}, {5, 0}, 0, 3, 0, 0});
-  ledger.settle({{p0, {5, 0}}});
+  ledger.prune({{p0, {5, 0}}});
   CHECK(account(ledger, {}, {{p0, {5, 0}}}).intervals.empty());
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("Ledger: it asks the reader to wait when it is full") {
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(Ledger::runs_max); ++i)
     ledger.passed({p0, {i, 0}, {i + 1, 0}, 1, i % 2 == 0 ? malformed : bad_label});
   CHECK_FALSE(ledger.has_room());
-  ledger.settle({{p0, {10, 0}}});
+  ledger.prune({{p0, {10, 0}}});
   CHECK(ledger.has_room());
 }
 

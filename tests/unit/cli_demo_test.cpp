@@ -163,21 +163,21 @@ TEST_CASE("Demo: how a device ended is said in one line") {
 }
 
 TEST_CASE("Demo: the books of all partitions are one sentence, or name the partition that is wrong") {
-  std::vector<PartitionBooks> books(2);
-  books[0] = {.topic = "mnist", .id = {0, 0}, .books = {}, .ends = {{100, 1300}}};
-  books[0].books.next = {1200, 0};
-  books[0].books.trained = 1190;
-  books[0].books.dropped[0] = 10;
-  books[1] = {.topic = "mnist", .id = {0, 1}, .books = {}, .ends = {{0, 7}}};
-  books[1].books.next = {7, 0};
-  books[1].books.trained = 7;
+  std::vector<PartitionLedger> books(2);
+  books[0] = {.topic = "mnist", .id = {0, 0}, .entries = {}, .ends = {{100, 1300}}};
+  books[0].entries.next = {1200, 0};
+  books[0].entries.trained = 1190;
+  books[0].entries.dropped[0] = 10;
+  books[1] = {.topic = "mnist", .id = {0, 1}, .entries = {}, .ends = {{0, 7}}};
+  books[1].entries.next = {7, 0};
+  books[1].entries.trained = 7;
   CHECK(verdict_on(books).balanced);
   CHECK(verdict_on(books).text ==
         "every row is accounted for: 1 197 trained, 10 dropped, 100 still in the broker");
   books[1].ends->low = 9;  // the broker has forgotten what nobody had read
   CHECK_FALSE(verdict_on(books).balanced);
   CHECK(verdict_on(books).text == "mnist:1: offsets 7 to 9 were deleted from the log unread");
-  books[0].books.trained = 1189;
+  books[0].entries.trained = 1189;
   CHECK(verdict_on(books).text.starts_with("mnist:0: row counts do not match the offsets; mnist:1: "));
 }
 

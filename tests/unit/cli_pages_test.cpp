@@ -28,7 +28,7 @@ constexpr const char* status_text =
     R"("batch_rows":12,"stream_rate":99.5,"rows_waiting":4,"lag_records":null,"rows_trained":5000,"group_rows":15000,)"
     R"("loss":0.25,"accuracy":0.91,"held_out_accuracy":null,"rows_dropped":{"malformed":3,"bad_label":0},)"
     R"("partitions":[{"topic":"images","partition":1,"state":"stopped","reason":"offset 5 is gone"}],)"
-    R"("compute_s":1.5,"wait_s":0.5,"sync_s":0.25,"bytes_sent":1000,"bytes_received":2000,"record_bytes_trained":4000,"own_steps":8,"keep_ratio":0.05,)"
+    R"("compute_s":1.5,"wait_s":0.5,"sync_s":0.25,"bytes_sent":1000,"bytes_received":2000,"record_bytes_trained":4000,"local_steps":8,"keep_ratio":0.05,)"
     R"("own":{"rows":1000,"loss":0.5,"accuracy":0.99,"largest_class":"ok\u001b[2J","largest_class_share":0.985,"classes":[)"
     R"({"class":"ok\u001b[2J","rows":985,"recall":0.992,"precision":null},{"class":"fault","rows":10,"recall":0.8,"precision":0.5},)"
     R"({"class":"odd","rows":0,"recall":null,"precision":0}],"mean_absolute_error":null,"r2":null}})";
@@ -112,14 +112,14 @@ TEST_CASE(
 
 TEST_CASE("Status: how they agree next, in words; an older device does not say") {
   NodeReport report;
-  CHECK(agreement_of(report).empty());
+  CHECK(sync_of(report).empty());
   CHECK_FALSE(edge_ratio(report));
-  report.own_steps = 0;
+  report.local_steps = 0;
   report.keep_ratio = 1;
-  CHECK(agreement_of(report) == "after each batch, on all parameters");
-  report.own_steps = 1;
+  CHECK(sync_of(report) == "after each batch, on all parameters");
+  report.local_steps = 1;
   report.keep_ratio = 0.005;
-  CHECK(agreement_of(report) == "after each step, on 0.5 % of the parameters");
+  CHECK(sync_of(report) == "after each step, on 0.5 % of the parameters");
   report.bytes_sent = 30;
   report.record_bytes_trained = 0;
   CHECK_FALSE(edge_ratio(report));
@@ -264,7 +264,7 @@ TEST_CASE("Top: on a terminal it is a table, a chart and one sentence, and what 
   report.view = 1;
   report.loss = 0.5;
   report.members = {{"a", 10, 0.75, 0.1, 0.02, 0, 1, 20, 20}, {"b", 5, 0.25, 0.1, 0.01, 0.06, 0, 5, 5}};
-  report.said = {"It is so.", "And so.", "Why: so."};
+  report.detail = {"It is so.", "And so.", "Why: so."};
   const ViewStyle plain{.width = 100};
   const auto quiet = render_top(report, {}, plain);
   CHECK(quiet.size() == 5);  // state, heading, two devices, a sentence

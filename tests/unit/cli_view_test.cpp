@@ -185,7 +185,7 @@ TEST_CASE("Live view: it reads what the status page writes") {
   status.seconds_training = 12;
   status.rows_dropped[rivulet::DropReason{0}] += 3;
   status.set_digest("abc");
-  status.say("all well");
+  status.set_phrase("all well");
   const NodeReport page = page_of(status);
   CHECK(page.id == "device-1");
   CHECK(page.state == "training");

@@ -50,7 +50,7 @@ TEST_CASE("CUDA: memory is pinned, zeroed and the host's, and trainers compute o
   const auto gpu = std::move(make_cuda_device(0)).value();
   CHECK(gpu->name() == "cuda:0");
   CHECK(gpu->computes_on().gpu == 0);
-  CHECK(gpu->computes_on().copies);
+  CHECK(gpu->computes_on().copies_arrays);
   const auto memory = std::move(gpu->allocate(4000)).value();
   const GradientView view = memory->view(Scalar::f32, 1000);
   CHECK(view.memory == MemoryKind::pinned);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t features = ColumnModel::features;
 constexpr std::size_t outputs = 2;
 
-ColumnModel linear(Loss loss, std::vector<OptimizerArray> arrays = {{"momentum", ArrayKind::movement}}) {
+ColumnModel linear(Loss loss, std::vector<OptimizerArray> arrays = {{"momentum", ArrayKind::delta}}) {
   ModelConfig config = config_of("linear", Scalar::f64);
   config.input = {features};
   config.outputs = outputs;
@@ -86,7 +86,7 @@ TEST_CASE("Columns: a movement moves the function as far, wherever the columns h
   auto model = classifier();
   model.target_scale = 0;
   model.stream(50);
-  std::vector<double> movement{0.3, -0.2, 0.1, 0.5, 0.25, -0.4, 0.2, -0.1};
+  std::vector<double> delta{0.3, -0.2, 0.1, 0.5, 0.25, -0.4, 0.2, -0.1};
   const std::vector<float> x{95, 0.5F, 5, 110, -1, 5};
   const auto effect = [&](const std::vector<double>& by) {
     const auto from = model.predict(x);
@@ -97,7 +97,7 @@ TEST_CASE("Columns: a movement moves the function as far, wherever the columns h
     for (std::size_t i = 0; i < to.size(); ++i) to[i] -= from[i];
     return to;
   };
-  const auto before = effect(movement);
+  const auto before = effect(delta);
   const std::vector<Column> was(model.state->columns().begin(), model.state->columns().end());
   model.level = 118;
   model.spread = 25;
@@ -105,9 +105,9 @@ TEST_CASE("Columns: a movement moves the function as far, wherever the columns h
   const auto& layout = model.state->layout();
   const auto by = rescaling_between(was, model.state->columns(), layout.normalized);
   CHECK(by.moves);
-  rescale({.data = reinterpret_cast<std::byte*>(movement.data()), .count = 8, .scalar = Scalar::f64},
-          ArrayKind::movement, by, layout);
-  check_equal(effect(movement), before, 1e-4);
+  rescale({.data = reinterpret_cast<std::byte*>(delta.data()), .count = 8, .scalar = Scalar::f64},
+          ArrayKind::delta, by, layout);
+  check_equal(effect(delta), before, 1e-4);
 }
 
 TEST_CASE("Columns: what an optimizer remembers of gradients is of the rewritten layer") {

@@ -21,7 +21,7 @@ ModelConfig with_skip(Loss loss, std::int64_t outputs) {
   set_skip(config, true);
   config.loss = loss;
   config.outputs = outputs;
-  config.optimizer_arrays = {{"momentum", ArrayKind::movement}, {"exp_avg_sq", ArrayKind::square}};
+  config.optimizer_arrays = {{"momentum", ArrayKind::delta}, {"exp_avg_sq", ArrayKind::square}};
   return config;
 }
 

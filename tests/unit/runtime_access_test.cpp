@@ -147,18 +147,18 @@ TEST_CASE("Access: a client is told the code of an answer, and that there was no
   REQUIRE(server);
   const int port = server.value()->port();
   const auto status = [port](const char* path, const std::string& as) {
-    const auto answer = http_ask("127.0.0.1", port, path, as);
+    const auto answer = http_request("127.0.0.1", port, path, as);
     REQUIRE(answer);
     return answer.value().status;
   };
   const std::string right = std::string("Bearer ") + token;
   CHECK(status("/livez", "") == 200);
   CHECK(status("/readyz", right) == 503);
-  CHECK(http_ask("127.0.0.1", port, "/readyz", right).value().body == "waiting for device-3\n");
+  CHECK(http_request("127.0.0.1", port, "/readyz", right).value().body == "waiting for device-3\n");
   CHECK(status("/metrics", "") == 401);
   CHECK(status("/nothing", right) == 404);
   server.value().reset();
-  CHECK(http_ask("127.0.0.1", port, "/livez", "").error().code == ErrorCode::unavailable);
+  CHECK(http_request("127.0.0.1", port, "/livez", "").error().code == ErrorCode::unavailable);
 }
 
 TEST_CASE("Access: with a token other machines may reach the pages") {

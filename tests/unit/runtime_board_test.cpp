@@ -43,7 +43,7 @@ std::string status_of(const std::string& id, const std::string& phrase) {
   status.stream_rate = 812.44;
   status.rows_trained += 9001;
   status.rows_dropped[DropReason::malformed] += 7;
-  status.say(phrase);
+  status.set_phrase(phrase);
   return status_json(status, {id, "mnist", "lenet5", {"images"}});
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("Group: the newest round with a successor is told, with every member's
   CHECK(group_of(board)["members"] == nlohmann::json::array({"a", "b", "c"}));
   show_round(board, view, 0, rng);
   CHECK(group_of(board)["story"]["round"] == 0);  // there is no better one yet
-  CHECK(group_of(board)["story"]["devices"][0]["agree_s"].is_null());
+  CHECK(group_of(board)["story"]["devices"][0]["sync_s"].is_null());
   show_round(board, view, 1, rng);
   show_round(board, view, 2, rng);
   const auto group = group_of(board);
@@ -199,7 +199,7 @@ TEST_CASE("Group: the newest round with a successor is told, with every member's
   CHECK(group["story"]["round"] == 1);
   CHECK(group["story"]["devices"].size() == 3);
   CHECK(group["story"]["devices"][2]["id"] == "c");
-  CHECK(group["story"]["devices"][2]["agree_s"].is_number());
+  CHECK(group["story"]["devices"][2]["sync_s"].is_number());
   CHECK(group["story"]["said"].size() >= 3);
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("Group: a round that was left out is nobody's neighbour") {
   show_round(board, view, 2, rng);
   const auto group = group_of(board);
   CHECK(group["story"]["round"] == 0);
-  CHECK(group["story"]["devices"][0]["agree_s"].is_null());
+  CHECK(group["story"]["devices"][0]["sync_s"].is_null());
 }
 
 TEST_CASE("Page: it says the numbers of its JSON, and the group's") {

@@ -38,7 +38,7 @@ TEST_CASE("BookPages: its series are there from the beginning, without offsets t
   CHECK(metrics["ledger_offset/t/3/next"] == 9);
   CHECK(metrics["ledger_rows/t/3/trained"] == 4);
   CHECK(std::isnan(metrics["ledger_offset/t/1/next"]));
-  CHECK(status.books().size() == 1);
+  CHECK(status.ledger().size() == 1);
   state.partitions[{0, 1}].next.offset = 2;
   pages.publish(state, TimePoint(1s + 100ms));  // too soon
   CHECK(std::isnan(metrics["ledger_offset/t/1/next"]));

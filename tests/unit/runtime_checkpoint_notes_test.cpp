@@ -29,9 +29,9 @@ struct Saved {
   }
   [[nodiscard]] std::vector<Stamp> stamps() const {
     std::vector<Stamp> all;
-    std::vector<std::string> complaints;
-    for (const auto& entry : files.list(complaints)) all.push_back(entry.stamp);
-    CHECK(complaints.empty());
+    std::vector<std::string> problems;
+    for (const auto& entry : files.list(problems)) all.push_back(entry.stamp);
+    CHECK(problems.empty());
     return all;
   }
 };
@@ -92,8 +92,8 @@ TEST_CASE("Checkpoints: the best is kept beside the newest, until another is bet
   s.write({1, 11}, {});
   s.files.prune(2, {1, 11}, "pumps");
   CHECK(s.stamps() == std::vector<Stamp>{{1, 11}, {1, 10}, {1, 9}});
-  std::vector<std::string> complaints;
-  const auto pruned = s.files.prune_checked(1, {owner, s.layout, *s.device}, complaints);
+  std::vector<std::string> problems;
+  const auto pruned = s.files.prune_checked(1, {owner, s.layout, *s.device}, problems);
   CHECK(pruned.kept.size() == 2);
   CHECK(s.stamps() == std::vector<Stamp>{{1, 11}, {1, 9}});
 }

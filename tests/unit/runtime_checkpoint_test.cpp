@@ -39,7 +39,7 @@ struct Bench {
   TempDir folder;
   std::unique_ptr<devices::Device> device = devices::make_host_device();
   CheckpointFolder files{(folder.path() / "checkpoints").string()};
-  std::vector<std::string> complaints;
+  std::vector<std::string> problems;
 
   std::string write(const Stamp& stamp) {
     const auto state = state_at(stamp, *device);
@@ -50,12 +50,12 @@ struct Bench {
   }
   std::optional<DecodedState> newest() {
     const auto shape = layout();
-    complaints.clear();
-    return files.newest({owner, shape, *device}, complaints);
+    problems.clear();
+    return files.newest({owner, shape, *device}, problems);
   }
   std::vector<Stamp> stamps() {
     std::vector<Stamp> all;
-    for (const auto& entry : files.list(complaints)) all.push_back(entry.stamp);
+    for (const auto& entry : files.list(problems)) all.push_back(entry.stamp);
     return all;
   }
 };
@@ -75,7 +75,7 @@ TEST_CASE("Checkpoints: the hash that is told of a file is the one that its read
 TEST_CASE("Checkpoints: the newest is the one with the best stamp, and it is the state that was written") {
   Bench b;
   CHECK_FALSE(b.newest());
-  CHECK(b.complaints.empty());
+  CHECK(b.problems.empty());
   b.write({1, 900});
   b.write({2, 100});
   b.write({1, 1000});
@@ -102,9 +102,9 @@ TEST_CASE("Checkpoints: a damaged, torn or foreign file is passed over, and name
   REQUIRE(newest);
   CHECK(newest->state.stamp == Stamp{1, 1});
   for (const auto& path : {second, third, fourth})
-    CHECK(std::any_of(b.complaints.begin(), b.complaints.end(),
+    CHECK(std::any_of(b.problems.begin(), b.problems.end(),
                       [&](const auto& text) { return contains(text, path); }));
-  CHECK(b.complaints.size() == 4);
+  CHECK(b.problems.size() == 4);
   CHECK(b.stamps() == std::vector<Stamp>{{1, 2}, {1, 1}});  // that a weight is wrong takes more than a look
 }
 
@@ -117,8 +117,8 @@ TEST_CASE(
   const auto newest = b.newest();
   REQUIRE(newest);
   CHECK(newest->state.stamp == Stamp{1, 1});
-  REQUIRE(b.complaints.size() == 1);
-  CHECK(contains(b.complaints[0], "1.2.ckpt: its values do not match its digest"));
+  REQUIRE(b.problems.size() == 1);
+  CHECK(contains(b.problems[0], "1.2.ckpt: its values do not match its digest"));
 }
 
 TEST_CASE("Checkpoints: of another version of the program they are no misfit only when they are damaged") {
@@ -384,11 +384,11 @@ TEST_CASE("Checkpointer: what the device keeps for itself lies beside the state 
     static_cast<void>(w.checkpointer->step());
     CHECK(w.checkpointer->take_saved());
   }
-  const auto part = w.files.private_part({1, 500}, layout(), w.complaints);
+  const auto part = w.files.private_part({1, 500}, layout(), w.problems);
   REQUIRE(part);
   CHECK(part->residual == residual);
-  CHECK_FALSE(w.files.private_part({1, 501}, layout(), w.complaints));
-  CHECK(w.complaints.empty());
+  CHECK_FALSE(w.files.private_part({1, 501}, layout(), w.problems));
+  CHECK(w.problems.empty());
 }
 
 TEST_CASE("Checkpointer: a state that cannot be written is never acknowledged, and the next one is tried") {
@@ -466,8 +466,8 @@ TEST_CASE("Checkpoints: pruning by hand keeps the newest that can be used, and n
   Bench b;
   const auto prune = [&](std::size_t keep) {
     const auto shape = layout();
-    b.complaints.clear();
-    return b.files.prune_checked(keep, {owner, shape, *b.device}, b.complaints);
+    b.problems.clear();
+    return b.files.prune_checked(keep, {owner, shape, *b.device}, b.problems);
   };
   for (std::uint64_t step = 1; step <= 6; ++step) b.write({1, step});
   flip(b.write({1, 7}), 150);
@@ -475,7 +475,7 @@ TEST_CASE("Checkpoints: pruning by hand keeps the newest that can be used, and n
   const auto first = prune(2);
   CHECK(first.kept.size() == 2);
   CHECK(first.removed.size() == 4);
-  CHECK(b.complaints.size() == 2);  // the damaged ones stay: it is not ours to judge what they are worth
+  CHECK(b.problems.size() == 2);  // the damaged ones stay: it is not ours to judge what they are worth
   CHECK(b.stamps() == std::vector<Stamp>{{1, 7}, {1, 6}, {1, 5}});
   CHECK(b.newest()->state.stamp == Stamp{1, 6});
   CHECK(prune(0).kept.size() == 1);
@@ -484,7 +484,7 @@ TEST_CASE("Checkpoints: pruning by hand keeps the newest that can be used, and n
 
   const StateOwner other{"of another model", "pumps", {"readings"}};
   const auto shape = layout();
-  const auto none = b.files.prune_checked(1, {other, shape, *b.device}, b.complaints);
+  const auto none = b.files.prune_checked(1, {other, shape, *b.device}, b.problems);
   CHECK(none.kept.empty());
   CHECK(none.removed.empty());
   CHECK(b.newest()->state.stamp == Stamp{1, 6});

@@ -146,5 +146,5 @@ TEST_CASE("Config: a dry run makes the plans of the devices beside it") {
   const auto dry = worker_config(config, {.dry_run = true}, {}, {}).session.policy;
   usual.checkpoint_rounds = dry.checkpoint_rounds;  // where one is a dry run none is asked for
   CHECK(dry == usual);
-  CHECK(usual.on_divergence == "go_back");
+  CHECK(usual.on_divergence == "roll_back");
 }

@@ -261,7 +261,7 @@ TEST_CASE("Config group: the hash follows the group keys only, in one form of wr
 
 TEST_CASE(
     "Config: a collective that cannot sum what is sent is refused, and one that comes to the same is said") {
-  const auto complaints = [](const testing::Lines& sets) {
+  const auto problems = [](const testing::Lines& sets) {
     auto input = input_of();
     input.catalog = runtime::builtin_catalog_names();
     input.sets = {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1", "source.topics=t",
@@ -277,19 +277,19 @@ TEST_CASE(
     return lines;
   };
   for (const char* fits : {"gather", "low_rank", "auto", "learned"})
-    CHECK(complaints(with(low_rank, fits)).empty());
-  CHECK(contains(complaints(with(low_rank, "two_sided")),
+    CHECK(problems(with(low_rank, fits)).empty());
+  CHECK(contains(problems(with(low_rank, "two_sided")),
                  "'two_sided', which cannot sum what compressor 'low_rank' sends: 'low_rank' can"));
-  CHECK(contains(complaints(with({"compression.policy=fixed", "compression.compressor=topk"}, "low_rank")),
+  CHECK(contains(problems(with({"compression.policy=fixed", "compression.compressor=topk"}, "low_rank")),
                  "which cannot sum what compressor 'topk' sends: 'gather' can"));
-  CHECK(contains(complaints(with({"compression.policy=gravac"}, "ring")), "'ring', which cannot sum"));
-  CHECK(contains(complaints(with({"compression.policy=none"}, "shared_index")),
+  CHECK(contains(problems(with({"compression.policy=gravac"}, "ring")), "'ring', which cannot sum"));
+  CHECK(contains(problems(with({"compression.policy=none"}, "shared_index")),
                  "which without a compressor is the same as 'sum'"));
-  CHECK(contains(complaints({"sync.collective=two_sidde"}), "did you mean 'two_sided'"));
+  CHECK(contains(problems({"sync.collective=two_sidde"}), "did you mean 'two_sided'"));
 }
 
 TEST_CASE("Config: a compression that no policy decides is refused where somebody asks for it") {
-  const auto complaints = [](const testing::Lines& sets) {
+  const auto problems = [](const testing::Lines& sets) {
     auto input = input_of();
     input.catalog = runtime::builtin_catalog_names();
     input.sets = {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1", "source.topics=t",
@@ -300,11 +300,11 @@ TEST_CASE("Config: a compression that no policy decides is refused where somebod
     return all;
   };
   CHECK(contains(
-      complaints({"sync.policy=every", "compression.policy=auto"}),
+      problems({"sync.policy=every", "compression.policy=auto"}),
       "'compression.policy' is 'auto', but 'sync.policy' = 'every' does not decide the compression"));
   for (const char* policy : {"every", "periodic", "selsync", "auto"})
-    CHECK(complaints({std::string("sync.policy=") + policy}).empty());
-  CHECK(complaints({"sync.policy=auto", "compression.policy=auto"}).empty());
+    CHECK(problems({std::string("sync.policy=") + policy}).empty());
+  CHECK(problems({"sync.policy=auto", "compression.policy=auto"}).empty());
 }
 
 TEST_CASE("Config group: the hash tells one key from another, and where a value ends") {

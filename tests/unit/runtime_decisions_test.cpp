@@ -197,7 +197,7 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   after[0].wait_seconds = 0.08;
   after[1].sync_seconds = 0.003;
   rounds[1].plan = sync::policy::plan(rounds[1].table, view.policy, stream_controllers(), view.state);
-  const auto story = story_of(view, &rounds[0], rounds[1], nullptr);
+  const auto story = explain_round(view, &rounds[0], rounds[1], nullptr);
   std::string said;
   for (const auto& sentence : story.sentences) said += sentence + "\n";
   CAPTURE(said);
@@ -217,8 +217,8 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   CHECK(contains(story.sentences[1], "was ready last"));
   CHECK(contains(story.sentences[2], "Next: rows of"));
   CHECK(contains(said, "Maximum wait for rows: 80 ms; maximum compute time: 5.0 ms; exchange: unknown"));
-  const auto first = story_of(view, nullptr, rounds[0], &rounds[1]);
-  CHECK(first.devices[1].agree_s == doctest::Approx(0.003));
+  const auto first = explain_round(view, nullptr, rounds[0], &rounds[1]);
+  CHECK(first.devices[1].sync_s == doctest::Approx(0.003));
   CHECK(contains(first.sentences[2], "Next: rows of a 40, b 64 and c 0; the round starts within 200 ms."));
   CHECK(contains(first.sentences[3], "first round of its view"));
   CHECK(contains(first.sentences[4], "exchange: 3.0 ms"));
@@ -233,7 +233,7 @@ TEST_CASE("Story: in a round without rows nobody waits for anybody") {
   idle.table.facts[1].wait_seconds = 0.1;
   idle.plan.now.mode = sync::policy::Mode::idle;
   idle.plan.next.rows = {0, 0, 0};
-  const auto story = story_of(view, nullptr, idle, nullptr);
+  const auto story = explain_round(view, nullptr, idle, nullptr);
   CHECK(story.last.empty());
   for (const auto& sentence : story.sentences) CHECK_MESSAGE(!contains(sentence, "waited"), sentence);
 }

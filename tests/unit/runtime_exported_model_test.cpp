@@ -115,11 +115,11 @@ TEST_CASE("Exported model: folded, it gives for features as they came what the d
 TEST_CASE("Exported model: what cannot be folded without loss, or into no layer, is left to who uses it") {
   Job far(1e6);
   const auto model = exported_model(*far.state);
-  CHECK(model.normalization == Normalization::apart);
+  CHECK(model.normalization == Normalization::separate);
   const auto before = far.state->model.parameters().host_bytes();
   CHECK(std::equal(before.begin(), before.end(), model.parameters.begin(), model.parameters.end()));
   Job near(60, Scalar::f32, 20, false);
-  CHECK(exported_model(*near.state).normalization == Normalization::apart);
+  CHECK(exported_model(*near.state).normalization == Normalization::separate);
   Job fresh(60, Scalar::f32, 0);
   CHECK(exported_model(*fresh.state).normalization == Normalization::none);
 }

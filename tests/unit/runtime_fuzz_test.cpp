@@ -294,8 +294,8 @@ TEST_CASE("Fuzz: among mutated checkpoint files the one that is whole is found, 
     mutator.mutate(bytes);
     std::ofstream(folder.path() / "3.350.ckpt", std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), offset(bytes.size()));
-    std::vector<std::string> complaints;
-    const auto newest = files.newest({fuzz_owner, fuzz.layout, fuzz.device}, complaints);
+    std::vector<std::string> problems;
+    const auto newest = files.newest({fuzz_owner, fuzz.layout, fuzz.device}, problems);
     INFO("RIVULET_SEED=" << seed << " round " << round);
     REQUIRE(newest);
     // The step is in the digest: a file with another one is not believed.

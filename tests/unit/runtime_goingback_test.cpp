@@ -25,7 +25,7 @@ struct Bench {
   std::unique_ptr<devices::Device> device = devices::make_host_device();
   devices::ModelLayout layout = layout_of(5, 2);
   std::string folder = (place.path() / "checkpoints").string();
-  std::vector<std::string> complaints;
+  std::vector<std::string> problems;
 
   std::string write(const Stamp& stamp) {
     AgreedState state = example_state(layout, *device);
@@ -38,8 +38,8 @@ struct Bench {
     return folder + "/" + text_of(stamp) + ".ckpt";
   }
   std::optional<CheckpointFolder::Found> newest(const StateOwner& of = owner) {
-    complaints.clear();
-    return CheckpointFolder(folder).newest({of, layout, *device}, complaints);
+    problems.clear();
+    return CheckpointFolder(folder).newest({of, layout, *device}, problems);
   }
 };
 
@@ -124,8 +124,8 @@ TEST_CASE("Going back: what is newer is kept aside, damaged or not, and the fold
   for (std::uint64_t step = 1; step <= 4; ++step) b.write({1, step});
   flip(b.write({2, 1}), 20);
   CheckpointFolder folder(b.folder);
-  CHECK_FALSE(folder.told_to_go_back());
-  const auto gone = folder.go_back({1, 2});
+  CHECK_FALSE(folder.rollback_requested());
+  const auto gone = folder.roll_back({1, 2});
   REQUIRE(gone);
   const std::string aside = b.folder + "/newer-1";
   CHECK(gone.value().folder == aside);
@@ -134,19 +134,19 @@ TEST_CASE("Going back: what is newer is kept aside, damaged or not, and the fold
   for (const auto& path : gone.value().aside) CHECK(fs::exists(path));
   CHECK(b.newest()->state.stamp == Stamp{1, 2});
   CHECK_FALSE(b.newest()->damaged);
-  CHECK(folder.told_to_go_back() == Stamp{1, 2});
-  const auto again = folder.go_back({1, 1});
+  CHECK(folder.rollback_requested() == Stamp{1, 2});
+  const auto again = folder.roll_back({1, 1});
   REQUIRE(again);
   CHECK(again.value().aside == std::vector<std::string>{b.folder + "/newer-2/1.2.ckpt"});
-  CHECK(folder.told_to_go_back() == Stamp{1, 1});
-  const auto nothing = folder.go_back({1, 1});
+  CHECK(folder.rollback_requested() == Stamp{1, 1});
+  const auto nothing = folder.roll_back({1, 1});
   REQUIRE(nothing);
   CHECK(nothing.value().aside.empty());
   CHECK(nothing.value().folder.empty());
   folder.forget_going_back();
-  CHECK_FALSE(folder.told_to_go_back());
+  CHECK_FALSE(folder.rollback_requested());
   std::ofstream(b.folder + "/goes-back") << "1.2 and more";
-  CHECK_FALSE(folder.told_to_go_back());
+  CHECK_FALSE(folder.rollback_requested());
 }
 
 TEST_CASE("Going back: interrupted anywhere, the newest is where it was, or all is done") {
@@ -160,14 +160,14 @@ TEST_CASE("Going back: interrupted anywhere, the newest is where it was, or all 
     BreakingDisk disk;
     disk.left = changes;
     CheckpointFolder folder(b.folder, disk);
-    const auto gone = folder.go_back({1, 1});
+    const auto gone = folder.roll_back({1, 1});
     done = bool(gone);
     if (!gone) {
       ++refused;
       CHECK(contains(gone.error().message, b.folder));
     }
     const Stamp newest = b.newest()->state.stamp;
-    CHECK((newest == Stamp{1, 4} || (newest == Stamp{1, 1} && folder.told_to_go_back() == Stamp{1, 1})));
+    CHECK((newest == Stamp{1, 4} || (newest == Stamp{1, 1} && folder.rollback_requested() == Stamp{1, 1})));
     if (done) CHECK(newest == Stamp{1, 1});
   }
   CHECK(refused > 6);

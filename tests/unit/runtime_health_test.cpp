@@ -117,11 +117,11 @@ TEST_CASE("Health: while the group forms a device is not ready, and repeats whom
   Patient it;
   it.status.world = 0;
   it.status.state = NodeState::forming;
-  it.status.say("forming: waiting for c");
+  it.status.set_phrase("forming: waiting for c");
   it.wait(1s);
   CHECK(it.why() == "forming: waiting for c");
   CHECK(it.holding() == "forming");
-  it.status.say("");
+  it.status.set_phrase("");
   it.wait(1s);
   CHECK(it.why() == "forming");
 }
@@ -200,7 +200,7 @@ TEST_CASE("Health: of a stream that never had a good row one bad row is enough")
 TEST_CASE("Health: rows that wait for the group are good ones") {
   Patient it;
   it.status.world = 0;
-  it.status.say("forming: waiting for c");
+  it.status.set_phrase("forming: waiting for c");
   it.wait(2min, [&] {
     it.status.records_consumed += 10;
     it.status.rows_consumed += 9;
@@ -358,7 +358,7 @@ TEST_CASE("Health: nothing stalls where nothing waits, in a dry run, or before a
   dry.wait(4min);
   CHECK(dry.ready());
   Patient slow;
-  slow.status.agreement_due_s = 100;
+  slow.status.sync_due_s = 100;
   slow.status.rows_waiting = 50;
   slow.wait(190s);
   CHECK(slow.ready());

@@ -286,7 +286,7 @@ TEST_CASE("Ingest: a row that fills the slab is still known to be its record's l
       CHECK(interval.next.row == 0);
       stands[interval.partition] = interval.next;
     }
-    b.ledger.settle(stands);
+    b.ledger.prune(stands);
   }
   CHECK(all.intervals == std::vector<RowInterval>{{{0, 0}, {0, 0}, {9, 0}, 8, 1, 0, 0}});
 }
@@ -295,7 +295,7 @@ TEST_CASE(
     "Ingest: while a record waits half decoded its source is served, and the time without room is counted") {
   struct Held final : testing::WrappedSource {
     using WrappedSource::WrappedSource;
-    void hold() override { ++holds; }
+    void keep_alive() override { ++holds; }
     int holds = 0;
   };
   Bench b(raw(), {floats({1, 0, 0, 1, 0, 0, 1, 0, 0})}, 2);

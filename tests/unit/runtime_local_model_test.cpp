@@ -10,7 +10,7 @@
 #include "devices/normalizer.h"
 #include "runtime/train/local_model.h"
 #include "runtime/train/make_step.h"
-#include "runtime/train/measures.h"
+#include "runtime/train/measurements.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/sgd.h"
 
@@ -58,13 +58,13 @@ struct Bench {
     }
     return {hits, loss};
   }
-  std::vector<double> movement() {
+  std::vector<double> delta() {
     REQUIRE(model->prepare_delta(state));
     return numbers_of(model->contribution().slice(0, trainer->layout().parameters));
   }
   /// As if this device was alone: the sum is its own movement.
   void agree() {
-    static_cast<void>(movement());
+    static_cast<void>(delta());
     state.rows += model->own().rows();
     apply();
     model->agreed(state, true, {});
@@ -77,8 +77,8 @@ struct Bench {
     state.stamp.step += 1;
   }
   [[nodiscard]] PrivatePart part() const {
-    PrivatePart part{.own_steps = model->kept_steps()};
-    for (const auto array : model->kept()) part.own_arrays.emplace_back(array.begin(), array.end());
+    PrivatePart part{.local_steps = model->kept_steps()};
+    for (const auto array : model->kept()) part.local_arrays.emplace_back(array.begin(), array.end());
     return part;
   }
 };
@@ -105,15 +105,15 @@ TEST_CASE("Local model: of batches with copies, hits and loss are counted by the
 
 TEST_CASE("Own steps: go from the reference, and start from it again when the group has agreed") {
   Bench b;
-  CHECK(size_of(b.movement()) == 0);
+  CHECK(size_of(b.delta()) == 0);
   b.step(0);
   b.step(8);
   CHECK(b.model->own().rows() == 16);
   CHECK(b.model->own().steps() == 2);
-  CHECK(size_of(b.movement()) > 1e-3);
+  CHECK(size_of(b.delta()) > 1e-3);
   b.agree();
   CHECK(b.model->own().rows() == 0);
-  CHECK(size_of(b.movement()) == 0);
+  CHECK(size_of(b.delta()) == 0);
 }
 
 /// The group has agreed meanwhile, and its columns have moved, or not; what the optimizer remembers then.
@@ -121,7 +121,7 @@ std::vector<float> momentum_behind(bool moved, bool departs) {
   Bench b(true);
   b.step(0);
   b.step(8);
-  static_cast<void>(b.movement());
+  static_cast<void>(b.delta());
   if (departs) {
     b.model->depart();
     b.step(16);
@@ -137,7 +137,7 @@ std::vector<float> momentum_behind(bool moved, bool departs) {
   const auto again = [&] {
     b.model->roll_back(b.state);
     b.step(24);
-    return b.movement();
+    return b.delta();
   };
   const auto once = again();
   CHECK(size_of(once) > 0);
@@ -180,7 +180,7 @@ TEST_CASE("Own steps: what leaves takes its momentum along, what stays keeps it,
   for (const bool adopted : {false, true}) {
     Bench b;
     b.step(0);
-    static_cast<void>(b.movement());
+    static_cast<void>(b.delta());
     std::vector<float> left(b.trainer->layout().parameters);
     left[3] = -0.5F;
     const GradientView marks{reinterpret_cast<std::byte*>(left.data()), left.size()};
@@ -230,7 +230,7 @@ TEST_CASE("Own steps: go on while the group agrees, as if it had agreed at once"
     apart.step(8 * i);
     whole.step(8 * i);
     if (i == 3) {
-      static_cast<void>(apart.movement());
+      static_cast<void>(apart.delta());
       apart.model->depart();
       CHECK(apart.model->departed());
       CHECK(apart.model->own().rows() == 0);
@@ -257,7 +257,7 @@ TEST_CASE("Own steps: that have gone on are undone with the others, to the last 
   b.agree();
   const auto kept = b.model->kept_digest();
   b.step(8);
-  const auto moved = b.movement();
+  const auto moved = b.delta();
   b.model->depart();
   b.step(16);
   SUBCASE("a lost view") {
@@ -267,9 +267,9 @@ TEST_CASE("Own steps: that have gone on are undone with the others, to the last 
     CHECK(!b.model->agreed(b.state, false, {}));
   }
   CHECK(b.model->kept_digest() == kept);
-  CHECK(size_of(b.movement()) == 0);
+  CHECK(size_of(b.delta()) == 0);
   b.step(8);
-  CHECK(b.movement() == moved);
+  CHECK(b.delta() == moved);
   CHECK(b.model->own().ahead() == 0);
 }
 
@@ -279,7 +279,7 @@ TEST_CASE("Own steps: a replay makes those that have gone on from where they did
   ModelPoint departure;
   for (Bench* b : {&first, &again}) {
     b->step(0);
-    static_cast<void>(b->movement());
+    static_cast<void>(b->delta());
     b->model->depart();
     departure = b->intervals.current.start;
     if (b == &first) b->step(8);
@@ -288,18 +288,18 @@ TEST_CASE("Own steps: a replay makes those that have gone on from where they did
     b->state.stamp.step += 1;
     CHECK(b->model->agreed(b->state, true, {}));
   }
-  again.model->go_back(departure);
+  again.model->return_to(departure);
   again.step(8);
-  again.model->go_on(again.state);
+  again.model->resume(again.state);
   first.step(16);
   again.step(16);
   CHECK(again.model->own().ahead() == 1);
-  CHECK(first.movement() == again.movement());
+  CHECK(first.delta() == again.delta());
   CHECK(first.model->kept_digest() == again.model->kept_digest());
 }
 
 TEST_CASE("Own steps: as many as the facts can announce, and then it is time to agree") {
-  OwnSteps own;
+  LocalSteps own;
   own.begin(TimePoint());
   std::vector<RowTag> rows(2);
   rows[1].position.partition.partition = 1;
@@ -320,18 +320,18 @@ TEST_CASE("Own steps: rows that come again find parameters and momentum as the l
   const auto kept = b.model->kept_digest();
   CHECK(kept != 0);
   b.step(8);
-  const auto moved = b.movement();
+  const auto moved = b.delta();
   CHECK(b.model->kept_digest() == kept);  // of the agreement, whatever was stepped since
   b.model->roll_back(b.state);
   CHECK(b.model->own().rows() == 0);
-  CHECK(size_of(b.movement()) == 0);
+  CHECK(size_of(b.delta()) == 0);
   b.step(8);
-  CHECK(b.movement() == moved);
+  CHECK(b.delta() == moved);
   // A sum that was not a number: its rows are used up, and its steps undone.
   b.model->agreed(b.state, false, {});
   CHECK(b.model->kept_digest() == kept);
   b.step(8);
-  CHECK(b.movement() == moved);
+  CHECK(b.delta() == moved);
 }
 
 TEST_CASE("Own steps: are part of the state that others have reached with them, and of no other") {
@@ -344,7 +344,7 @@ TEST_CASE("Own steps: are part of the state that others have reached with them, 
       b.agree();
       const auto kept = b.model->kept_digest();
       b.step(8);
-      if (prepared) static_cast<void>(b.movement());
+      if (prepared) static_cast<void>(b.delta());
       const Stamp before = b.state.stamp;
       const std::uint64_t rows = b.state.rows;
       b.state.stamp.step += next ? 1 : 2;
@@ -378,10 +378,10 @@ TEST_CASE(
   far.model->invalidate();
   REQUIRE(far.model->compute(far.rows.view(8, 8), 8, far.state));
   REQUIRE(far.model->step(far.state, 8, 1e300));
-  static_cast<void>(far.movement());
+  static_cast<void>(far.delta());
   far.model->agreed(far.state, true, {});
   CHECK(far.model->kept_digest() == kept_far);
-  CHECK(size_of(far.movement()) == 0);
+  CHECK(size_of(far.delta()) == 0);
 }
 
 TEST_CASE("Own steps: begin again with what was saved of them, beside the state that it was saved with") {
@@ -394,27 +394,27 @@ TEST_CASE("Own steps: begin again with what was saved of them, beside the state 
   CHECK(second.model->kept_digest() == first.model->kept_digest());
   first.step(8);
   second.step(8);
-  CHECK(first.movement() == second.movement());
+  CHECK(first.delta() == second.delta());
   Bench without;
   without.state.copy_from(first.state);
   without.step(8);
-  CHECK(first.movement() != without.movement());
+  CHECK(first.delta() != without.delta());
 }
 
 TEST_CASE(
     "Measures: by their names, what nobody knows as 0, and the exchange without the wait for who came last") {
   Bench b;
-  Measures measures(1);
+  Measurements measures(1);
   measures.begin({{"of another build", "", 2},
-                  {"apart_seconds", ""},
+                  {"local_seconds", ""},
                   {"exchange_seconds", ""},
                   {"sent_bytes", ""},
                   {"record_bytes", ""}});
-  CHECK_FALSE(measures.wants_sketches());
+  CHECK_FALSE(measures.requests_sketches());
   using Numbers = std::vector<float>;
   const auto take = [&](double apart, std::uint64_t sent) {
     return measures.take(
-        {.model = *b.model, .record_bytes = 700, .apart_seconds = apart, .bytes_sent = sent});
+        {.model = *b.model, .record_bytes = 700, .local_seconds = apart, .bytes_sent = sent});
   };
   CHECK(take(1.5, 100) == Numbers{0, 0, 1.5F, 0, 100, 700});
   sync::FactsTable table;
@@ -425,21 +425,21 @@ TEST_CASE(
   CHECK(take(1, 250) == Numbers{0, 0, 1, 0.25F, 150, 700});
   measures.ended(table, 1, 0.125);
   CHECK(take(1, 250) == Numbers{0, 0, 1, 0.125F, 0, 700});
-  measures.begin({{"movement_sketch", "", sync::Sketch::small}});
-  CHECK(measures.wants_sketches());
+  measures.begin({{"delta_sketch", "", sync::Sketch::small}});
+  CHECK(measures.requests_sketches());
 }
 
 TEST_CASE(
     "Measures: steps that have something in common say so, and movements that have diverged say nothing") {
   Bench b;
   b.model->sketch(true);
-  Measures measures(1);
-  measures.begin({{"steps_signal", ""}, {"steps_noise", ""}, {"movement_sketch", "", sync::Sketch::small}});
+  Measurements measures(1);
+  measures.begin({{"steps_signal", ""}, {"steps_noise", ""}, {"delta_sketch", "", sync::Sketch::small}});
   const auto take = [&] { return measures.take({.model = *b.model}); };
   b.step(0);
   CHECK(take()[1] == 0);  // one step has nothing to be compared with
   b.step(0);
-  static_cast<void>(b.movement());
+  static_cast<void>(b.delta());
   const auto twice = take();
   CHECK(twice[0] > 0);
   CHECK(twice[1] < 0.1 * twice[0]);  // of the same rows
@@ -451,6 +451,6 @@ TEST_CASE(
   b.step(0);
   auto parameters = b.state.model.parameters().as<float>();
   parameters[0] = std::numeric_limits<float>::infinity();
-  static_cast<void>(b.movement());
+  static_cast<void>(b.delta());
   for (const float x : take()) CHECK(std::isfinite(x));
 }

@@ -132,6 +132,6 @@ TEST_CASE("New run: checkpoints go to the first before-N that is free, each time
   CHECK(paths_in(folder.path()) == std::vector<std::string>{"before-1", "before-1/" + one, "before-1/" + two,
                                                             "before-2", "before-3", "before-3/" + one,
                                                             "notes.txt"});
-  std::vector<std::string> complaints;
-  CHECK(CheckpointFolder(folder.path().string()).list(complaints).empty());
+  std::vector<std::string> problems;
+  CHECK(CheckpointFolder(folder.path().string()).list(problems).empty());
 }

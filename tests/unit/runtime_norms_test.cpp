@@ -8,7 +8,7 @@ using namespace rivulet::runtime;
 namespace {
 
 const rivulet::sync::policy::Schedule above_a_third{
-    .local = rivulet::sync::policy::LocalSchedule{.early = rivulet::sync::policy::EarlyCall{0.3}}};
+    .local = rivulet::sync::policy::LocalSchedule{.early = rivulet::sync::policy::EarlySync{0.3}}};
 
 /// After 30 steps of 16 rows whose gradients have this squared norm, and an agreement.
 NormWatch used_to(double norm2) {
@@ -23,17 +23,17 @@ NormWatch used_to(double norm2) {
 TEST_CASE("Norms: a device calls when its gradients change, the first time, and until the group has agreed") {
   NormWatch norms;
   norms.add(10, 0.16, 16);
-  CHECK(norms.calls(above_a_third));
-  CHECK_FALSE(norms.calls({.local = rivulet::sync::policy::LocalSchedule{}}));
+  CHECK(norms.requests_sync(above_a_third));
+  CHECK_FALSE(norms.requests_sync({.local = rivulet::sync::policy::LocalSchedule{}}));
   norms.agreed();
   norms.add(11, 0.16, 16);
   CHECK(norms.change() == doctest::Approx(0.016));
-  CHECK_FALSE(norms.calls(above_a_third));
+  CHECK_FALSE(norms.requests_sync(above_a_third));
   norms = used_to(10);
   norms.add(40, 0.16, 16);
   CHECK(norms.change() == doctest::Approx(0.48));
   norms.add(10, 0.16, 16);
-  CHECK(norms.calls(above_a_third));
+  CHECK(norms.requests_sync(above_a_third));
   norms.agreed();
   CHECK(norms.change() == 0);
 }
@@ -50,7 +50,7 @@ TEST_CASE("Norms: a batch of another size is not a change of the gradients, and 
   }
   NormWatch nearly = used_to(10);  // batches of streams are never quite the same
   nearly.add(40, 0.16, 20);
-  CHECK(nearly.calls(above_a_third));
+  CHECK(nearly.requests_sync(above_a_third));
 }
 
 TEST_CASE("Norms: what is not a number changes nothing") {

@@ -68,7 +68,7 @@ TEST_CASE("Assignment slot: the newest replaces one that was not taken, and each
 TEST_CASE(
     "Rows of a round: the first assignment has where the state stands, so that nothing is sought later") {
   OwnRows own;
-  own.rows->stand_at(own.state);
+  own.rows->start_at(own.state);
   REQUIRE(own.slot.take(own.told));
   CHECK(own.told == Assignment{0, {{a, RowCursor{40, 2}}, {b, std::nullopt}}});
   own.publish(a, 41, 0);
@@ -81,12 +81,12 @@ TEST_CASE(
 TEST_CASE(
     "Rows of a round: with other partitions the reader is told once, and rows on their way are forgotten") {
   OwnRows own;
-  own.rows->stand_at(own.state);
+  own.rows->start_at(own.state);
   REQUIRE(own.slot.take(own.told));
   own.ledger.began(b, {2, 0});
   own.publish(b, 2, 0);
   REQUIRE(own.rows->own({c, a}));
-  own.rows->stand_at(own.state);
+  own.rows->start_at(own.state);
   REQUIRE(own.slot.take(own.told));
   CHECK(own.told == Assignment{1, {{a, RowCursor{40, 2}}, {c, RowCursor{7, 0}}}});
   CHECK(std::vector(own.rows->partitions().begin(), own.rows->partitions().end()) == std::vector{a, c});
@@ -97,7 +97,7 @@ TEST_CASE(
   own.publish(c, 7, 1);
   CHECK(own.rows->fill(1, false));
   REQUIRE(own.rows->own({b}));
-  own.rows->stand_at(own.state);  // nobody has used b: from where it began, or will begin
+  own.rows->start_at(own.state);  // nobody has used b: from where it began, or will begin
   REQUIRE(own.slot.take(own.told));
   CHECK(own.told.generation == 2);
   CHECK(own.told.cursors.size() == 1);

@@ -144,7 +144,7 @@ TEST_CASE(
   OnePartition one;
   auto& [clock, status, log, source, watch] = one;
   source.states[0].high_watermark = 40;
-  source.states[0].held_from = 9;
+  source.states[0].blocked_from = 9;
   TimePoint now(1s);
   watch.look(source, now);
   CHECK(status.lag_records == 2);
@@ -159,7 +159,7 @@ TEST_CASE(
                                             ": the producer that began it must commit or abort it topic=a "
                                             "partition=0 offset=7 low=0 high=40"});
   log.all.clear();
-  source.states[0].held_from = -1;
+  source.states[0].blocked_from = -1;
   watch.look(source, now += 1s);
   CHECK(status.lag_records == 33);
   CHECK(status.partitions()[0].reason.empty());

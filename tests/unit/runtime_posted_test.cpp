@@ -43,11 +43,11 @@ TEST_CASE("Posted: what is posted while somebody copies is shown afterwards, and
   std::thread reader([&] { seen = posted.read().number; });
   while (!Slow::copying) std::this_thread::yield();
   posted.post(Slow(2));  // would never return if it waited
-  CHECK_FALSE(posted.settle());
+  CHECK_FALSE(posted.publish());
   gate = true;
   reader.join();
   CHECK(seen == 1);
-  CHECK(posted.settle());
+  CHECK(posted.publish());
   CHECK(posted.read().number == 2);
 }
 
@@ -70,6 +70,6 @@ TEST_CASE("Posted: readers see whole values, in the order in which they were pos
   for (int i = 1; i <= 20'000; ++i) posted.post(std::vector<int>(100, i));
   done = true;
   for (auto& reader : readers) reader.join();
-  CHECK(posted.settle());
+  CHECK(posted.publish());
   CHECK(posted.read().front() == 20'000);
 }

@@ -29,7 +29,7 @@ struct Bench {
   std::unique_ptr<devices::Device> device = devices::make_host_device();
   devices::ModelLayout layout = layout_of(20, 3);
   CheckpointFolder files{(folder.path() / "checkpoints").string()};
-  std::vector<std::string> complaints;
+  std::vector<std::string> problems;
 
   [[nodiscard]] std::filesystem::path path(const Stamp& of, const char* suffix) const {
     return folder.path() / "checkpoints" / (text_of(of) + suffix);
@@ -40,7 +40,7 @@ struct Bench {
     REQUIRE(files.write(owner, state, digest_of(state, *device).value()));
     REQUIRE(files.write_private({of, Scalar::f32, bytes_of_floats(20)}));
   }
-  std::optional<PrivatePart> read(const Stamp& of) { return files.private_part(of, layout, complaints); }
+  std::optional<PrivatePart> read(const Stamp& of) { return files.private_part(of, layout, problems); }
 };
 
 }  // namespace
@@ -53,11 +53,11 @@ TEST_CASE("Private part: comes back as it was, with and without something in it"
     const auto back = decode_private(bytes, 20, Scalar::f32);
     REQUIRE_MESSAGE(back, back.error().message);
     CHECK(back.value() == part);
-    for (const bool of_movements : {true, false}) {
+    for (const bool of_deltas : {true, false}) {
       PrivatePart own = part;
-      own.of_movements = of_movements && count > 0;
-      own.own_steps = 77;
-      own.own_arrays = {bytes_of_floats(20), std::vector<std::byte>(80, std::byte{9})};
+      own.of_deltas = of_deltas && count > 0;
+      own.local_steps = 77;
+      own.local_arrays = {bytes_of_floats(20), std::vector<std::byte>(80, std::byte{9})};
       const auto read = decode_private(encode_private(own), 20, Scalar::f32);
       REQUIRE_MESSAGE(read, read.error().message);
       CHECK(read.value() == own);
@@ -83,7 +83,7 @@ TEST_CASE("Private part: damaged, cut short, or of another model, it is refused 
 TEST_CASE("Private part: lies beside its state, is found by its stamp, and goes with it") {
   Bench b;
   CHECK_FALSE(b.read(stamp));
-  CHECK(b.complaints.empty());
+  CHECK(b.problems.empty());
   for (std::uint64_t step = 1; step <= 4; ++step) b.write({3, step});
   REQUIRE(b.read({3, 2}));
   CHECK(b.read({3, 2})->stamp == Stamp{3, 2});
@@ -95,7 +95,7 @@ TEST_CASE("Private part: lies beside its state, is found by its stamp, and goes 
   b.files.sweep();
   CHECK_FALSE(std::filesystem::exists(b.path({3, 3}, ".private")));
   CHECK(std::filesystem::exists(b.path({3, 4}, ".private")));
-  CHECK(b.complaints.empty());
+  CHECK(b.problems.empty());
 }
 
 TEST_CASE("Private part: one that cannot be used, or is another state's, is named and passed over") {
@@ -103,10 +103,10 @@ TEST_CASE("Private part: one that cannot be used, or is another state's, is name
   b.write({3, 4});
   std::filesystem::copy(b.path({3, 4}, ".private"), b.path({3, 5}, ".private"));
   CHECK_FALSE(b.read({3, 5}));
-  REQUIRE(b.complaints.size() == 1);
-  CHECK(contains(b.complaints[0], "of another state"));
+  REQUIRE(b.problems.size() == 1);
+  CHECK(contains(b.problems[0], "of another state"));
   std::filesystem::resize_file(b.path({3, 4}, ".private"), 40);
   CHECK_FALSE(b.read({3, 4}));
-  REQUIRE(b.complaints.size() == 2);
-  CHECK(contains(b.complaints[1], "3.4.private"));
+  REQUIRE(b.problems.size() == 2);
+  CHECK(contains(b.problems[1], "3.4.private"));
 }

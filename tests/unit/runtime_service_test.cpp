@@ -60,9 +60,9 @@ TEST_CASE("Service: the manager hears ready, what is done, life and the end") {
     ServiceManager manager(name, std::chrono::seconds(8));
     manager.ready();
     CHECK(listener.heard() == Heard{"READY=1\nMAINPID=" + std::to_string(getpid())});
-    manager.say("forming: waiting for c");
-    manager.say("forming: waiting for c");
-    manager.say("two\nlines=1");
+    manager.notify("forming: waiting for c");
+    manager.notify("forming: waiting for c");
+    manager.notify("two\nlines=1");
     CHECK(listener.heard() == Heard{"STATUS=forming: waiting for c", "STATUS=two lines=1"});
     const TimePoint start = TimePoint() + std::chrono::hours(1);
     for (int ms = 0; ms < 8000; ms += 20) manager.alive(start + std::chrono::milliseconds(ms));
@@ -84,7 +84,7 @@ TEST_CASE("Service: who is not watched does not beat, and who has no manager say
     CAPTURE(nobody.substr(0, 20));
     ServiceManager manager(nobody, std::chrono::seconds(1));
     manager.ready();
-    manager.say("x");
+    manager.notify("x");
     manager.alive(TimePoint() + std::chrono::hours(1));
     manager.stopping();
   }
@@ -96,5 +96,5 @@ TEST_CASE("Service: a manager that does not read holds nobody up") {
   const auto name = (folder.path() / "notify").string();
   const Listener listener(name);
   ServiceManager manager(name, std::chrono::milliseconds(1));
-  for (int i = 0; i < 10'000; ++i) manager.say(std::to_string(i));
+  for (int i = 0; i < 10'000; ++i) manager.notify(std::to_string(i));
 }

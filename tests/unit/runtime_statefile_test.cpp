@@ -270,19 +270,19 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
   REQUIRE(write_state_file(folder.file("a.state"), owner("lenet5"), example_state(layout, *device), {1, 2}));
-  const auto complaint = [&](const std::string& model, const devices::ModelLayout& wanted) {
+  const auto problem = [&](const std::string& model, const devices::ModelLayout& wanted) {
     const auto read = read_back(folder.file("a.state"), model, wanted, *device);
     REQUIRE(!read);
     return read.error().message;
   };
-  CHECK(contains(complaint("cnn", layout), "its model is 'lenet5', not 'cnn'"));
-  CHECK(contains(complaint("lenet5", layout_of(21, 3)),
+  CHECK(contains(problem("cnn", layout), "its model is 'lenet5', not 'cnn'"));
+  CHECK(contains(problem("lenet5", layout_of(21, 3)),
                  "20 parameters and 3 buffers of float32, the model has 21 and 3"));
-  CHECK(contains(complaint("lenet5", layout_of(20, 3, Scalar::f64)), "20 and 3 of float64"));
+  CHECK(contains(problem("lenet5", layout_of(20, 3, Scalar::f64)), "20 and 3 of float64"));
   std::string newer = slurp(folder.file("a.state"));
   newer[8] = 9;
   spill(folder.file("a.state"), newer);
-  CHECK(contains(complaint("lenet5", layout), "its version is 9, this program reads version 8"));
+  CHECK(contains(problem("lenet5", layout), "its version is 9, this program reads version 8"));
   for (const auto& [bytes, words] : std::vector<std::pair<std::string, std::string>>{
            {std::string(500, '\x01'), "it is not a state of Rivulet"},
            {std::string(500, 'x'),
@@ -291,7 +291,7 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
             "it is a safetensors file (rivulet checkpoint"},
            {"PK\x03\x04 and so on", "it is a file saved by torch (rivulet model inspect), not a state"}}) {
     spill(folder.file("a.state"), bytes);
-    CHECK_MESSAGE(contains(complaint("lenet5", layout), words), complaint("lenet5", layout));
+    CHECK_MESSAGE(contains(problem("lenet5", layout), words), problem("lenet5", layout));
   }
 }
 
@@ -307,19 +307,19 @@ TEST_CASE("State file: of a key that makes other buffers the name and both value
     layout.counted_classes = classes;
     return layout;
   };
-  const auto complaint = [&](const devices::ModelLayout& was, const devices::ModelLayout& is) {
+  const auto problem = [&](const devices::ModelLayout& was, const devices::ModelLayout& is) {
     REQUIRE(write_state_file(folder.file("a.state"), owner("mlp"), example_state(was, *device), {1, 2}));
     const auto read = read_back(folder.file("a.state"), "mlp", is, *device);
     return read ? "" : read.error().message;
   };
   for (const std::size_t features : {0U, 9U}) {
-    CHECK(contains(complaint(with(features, 2, 0), with(features, 0, 0)),
+    CHECK(contains(problem(with(features, 2, 0), with(features, 0, 0)),
                    "it was made with 'normalize.targets' = true, here it is false"));
-    CHECK(contains(complaint(with(features, 0, 0), with(features, 2, 0)),
+    CHECK(contains(problem(with(features, 0, 0), with(features, 2, 0)),
                    "it was made with 'normalize.targets' = false, here it is true"));
-    CHECK(contains(complaint(with(features, 0, 2), with(features, 0, 0)),
+    CHECK(contains(problem(with(features, 0, 2), with(features, 0, 0)),
                    "it was made with 'train.class_weights' = 'auto', here it is none or a list"));
-    CHECK(contains(complaint(with(features, 0, 0), with(features, 0, 2)),
+    CHECK(contains(problem(with(features, 0, 0), with(features, 0, 2)),
                    "it was made with 'train.class_weights' = none or a list, here it is 'auto'"));
   }
 }
@@ -330,15 +330,15 @@ TEST_CASE("State file: an average with a number that is not finite is refused") 
   auto layout = layout_of(20, 3);
   layout.average_rows = 100;
   AgreedState state = example_state(layout, *device);
-  const auto complaint = [&] {
+  const auto problem = [&] {
     const Digest digest = digest_of(state, *device).value();
     REQUIRE(write_state_file(folder.file("a.state"), owner("lenet5"), state, digest));
     const auto read = read_back(folder.file("a.state"), "lenet5", layout, *device);
     return read ? "" : read.error().message;
   };
-  CHECK(complaint().empty());
+  CHECK(problem().empty());
   state.model.average().as<float>()[7] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(contains(complaint(), "its average of parameters contains a number that is not finite"));
+  CHECK(contains(problem(), "its average of parameters contains a number that is not finite"));
 }
 
 TEST_CASE(
@@ -349,16 +349,16 @@ TEST_CASE(
   const auto layout = layout_of(20, 3);
   const AgreedState state = example_state(layout, *device);
   REQUIRE(write_state_file(folder.file("a.state"), {"m", "pumps", {"b", "c"}}, state, {1, 2}));
-  const auto complaint = [&](const StateOwner& wanted) {
+  const auto problem = [&](const StateOwner& wanted) {
     const auto read = read_state_file(folder.file("a.state"), {wanted, layout, *device});
     return read ? "" : read.error().message;
   };
-  CHECK(contains(complaint({"m", "fans", {"b", "c"}}), "its job is 'pumps', not 'fans'"));
-  CHECK(contains(complaint({"m", "pumps", {"b"}}), "its topics are b, c, not b"));
-  CHECK(contains(complaint({"m", "pumps", {"a", "b", "c"}}), "its topics are b, c, not a, b, c"));  // b was 0
-  CHECK(complaint({"m", "pumps", {"b", "c"}}).empty());
-  CHECK(complaint({"m", "pumps", {"b", "c", "d"}}).empty());
-  CHECK(complaint({"m", "", {}}).empty());
+  CHECK(contains(problem({"m", "fans", {"b", "c"}}), "its job is 'pumps', not 'fans'"));
+  CHECK(contains(problem({"m", "pumps", {"b"}}), "its topics are b, c, not b"));
+  CHECK(contains(problem({"m", "pumps", {"a", "b", "c"}}), "its topics are b, c, not a, b, c"));  // b was 0
+  CHECK(problem({"m", "pumps", {"b", "c"}}).empty());
+  CHECK(problem({"m", "pumps", {"b", "c", "d"}}).empty());
+  CHECK(problem({"m", "", {}}).empty());
 }
 
 TEST_CASE("State file: files that cannot be read or written are named, and nothing is left behind") {

@@ -24,7 +24,7 @@ namespace {
 
 void fill(NodeStatus& s) {
   s.state = NodeState::training;
-  s.say("round 7");
+  s.set_phrase("round 7");
   s.set_digest("00ff");
   s.records_consumed += 90;
   s.bytes_consumed += 70'650;
@@ -55,7 +55,7 @@ void fill(NodeStatus& s) {
   s.bytes_sent_for[sync::Traffic{1}] += 590;
   s.bytes_sent_for[sync::Traffic{2}] += 8;
   s.bytes_sent_for[sync::Traffic{3}] += 2;
-  s.own_steps = 9;
+  s.local_steps = 9;
   s.keep_ratio = 0.05;
   s.record_bytes_trained += 500;
   s.bytes_received += 3000;
@@ -74,7 +74,7 @@ void fill(NodeStatus& s) {
                     .largest_share = 0.99,
                     .largest_class = "ok"});
   s.set_health({.judged = true, .findings = {{"topic_gone", Grade::useless, "topic \"t\" is gone"}}});
-  s.set_books(
+  s.set_ledger(
       {{{0, 3}, {{10, 0}, {100, 0}, 80, 1, 8, {0, 0, 3}, {}}}, {{9, 0}, {{0, 0}, {1, 0}, 3, 0, 0, {}, {}}}});
   s.set_partitions({{"a", 3, "reading", 7, -1, 9, 0, ""}, {"b", 0, "stopped", 5, 8, 20, 2, "cut"}});
 }
@@ -106,7 +106,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
     "partitions":[{"topic":"a","partition":3,"state":"reading","next_offset":7,"low_watermark":null,"high_watermark":9,
     "skipped":0,"reason":null},{"topic":"b","partition":0,"state":"stopped","next_offset":5,"low_watermark":8,
     "high_watermark":20,"skipped":2,"reason":"cut"}],"compute_s":1.5,"wait_s":2.5,"sync_s":3.5,"first_step_s":0.5,
-    "seconds_training":10.0,"bytes_sent":1000,"bytes_received":3000,"bytes_sent_for":{"facts":400,"contributions":590,"state":8,"rows":2},"own_steps":9,"keep_ratio":0.05,"record_bytes_trained":500,"digests_compared":21,"digests_different":1,
+    "seconds_training":10.0,"bytes_sent":1000,"bytes_received":3000,"bytes_sent_for":{"facts":400,"contributions":590,"state":8,"rows":2},"local_steps":9,"keep_ratio":0.05,"record_bytes_trained":500,"digests_compared":21,"digests_different":1,
     "early_payloads":{"used":6,"wasted":2},
     "digest":"00ff","ledger":[{"topic":"mnist","partition":3,"start":10,"next":100,"rows_trained":80,
     "rows_dropped":{"malformed":3},"rows_shared":1,"holes":8,"balanced":true},{"topic":"#9","partition":0,"start":0,
@@ -118,7 +118,7 @@ TEST_CASE(
     "Status page: what was not measured is null, what is not a number too, and any text is legal JSON") {
   NodeStatus status;
   status.loss = std::numeric_limits<double>::quiet_NaN();
-  status.say("topic \"a\n\xff\"");
+  status.set_phrase("topic \"a\n\xff\"");
   const Json page = Json::parse(status_json(status, {"d", "j", "m"}));
   CHECK(page["held_out_accuracy"].is_null());
   CHECK(page["accuracy"].is_null());
@@ -151,8 +151,8 @@ TEST_CASE("Status: one call books a number for the page and for Prometheus") {
   CHECK(metrics["buffer_rows"] == 9);
   CHECK(metrics["train_loss/average"] == 0.25);
   CHECK(metrics["step_duration_seconds/compute"] == 1);  // observed once
-  CHECK(metrics["agreement_sent_bytes_total/contributions"] == 590);
-  CHECK(metrics["agreement_keep_ratio"] == 0.05);
+  CHECK(metrics["sync_sent_bytes_total/contributions"] == 590);
+  CHECK(metrics["sync_keep_ratio"] == 0.05);
   CHECK(metrics["collective_operations_total/early_payload/used"] == 6);
   CHECK(metrics["collective_operations_total/early_payload/wasted"] == 2);
   status.rows_trained += 5;
@@ -169,7 +169,7 @@ TEST_CASE(
   CHECK(metrics.has("rows_dropped_total/nonfinite_batch"));
   CHECK(metrics.has("train_loss/average"));
   CHECK(std::isnan(metrics["train_loss/average"]));
-  CHECK(metrics["agreement_keep_ratio"] == 1);
+  CHECK(metrics["sync_keep_ratio"] == 1);
   CHECK_FALSE(metrics.has("eval_score/prequential_accuracy"));
   CHECK_FALSE(metrics.has("eval_score/held_out_accuracy"));
   status.measures(status.accuracy);
@@ -203,7 +203,7 @@ TEST_CASE("Status: a device's summary is made of its numbers and of what the pro
 TEST_CASE("Status: texts may be written and read at the same time") {
   NodeStatus status;
   std::thread writer([&] {
-    for (int i = 0; i < 2000; ++i) status.say(std::string(100, static_cast<char>('a' + i % 26)));
+    for (int i = 0; i < 2000; ++i) status.set_phrase(std::string(100, static_cast<char>('a' + i % 26)));
   });
   bool whole = true;
   for (int i = 0; i < 2000; ++i) {

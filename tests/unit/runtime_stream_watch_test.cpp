@@ -196,13 +196,13 @@ TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is 
   Watched it;
   it.batches(100, 0.5);  // it learns
   it.batches(200, 0.05);
-  CHECK_FALSE(it.watch.tell_change());
+  CHECK_FALSE(it.watch.report_change());
   CHECK(it.metrics["stream_changes_total"] == 0);
   it.batches(30, 0.6);
-  CHECK(it.watch.tell_change());
-  CHECK(it.watch.tell_change());  // until the group has agreed on a step with it
+  CHECK(it.watch.report_change());
+  CHECK(it.watch.report_change());  // until the group has agreed on a step with it
   it.watch.heed_change();
-  CHECK_FALSE(it.watch.tell_change());
+  CHECK_FALSE(it.watch.report_change());
   CHECK(it.metrics["stream_changes_total"] >= 1);
   CHECK(it.status.stream_findings().loss_rose.starts_with("the model's error rate on"));
   CHECK(it.status.history()->marks().at(0).phrase.starts_with("the model's error rate on"));
@@ -213,26 +213,26 @@ TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is 
   Watched begins;
   begins.batches(15, 0.05);
   begins.batches(20, 0.9);
-  CHECK_FALSE(begins.watch.tell_change());
+  CHECK_FALSE(begins.watch.report_change());
 }
 
 TEST_CASE("Stream watch: a change that happens while the group agrees is told with the next facts") {
   Watched it;
   it.batches(200, 0.05);
-  CHECK_FALSE(it.watch.tell_change());
+  CHECK_FALSE(it.watch.report_change());
   it.batches(30, 0.6);
   it.watch.heed_change();
-  CHECK(it.watch.tell_change());
+  CHECK(it.watch.report_change());
 }
 
 TEST_CASE("Stream watch: a rise of a few errors in a hundred is none, but many of them are") {
   Watched it;
   it.batches(4000, 0.046);
   it.batches(12'000, 0.055);
-  CHECK_FALSE(it.watch.tell_change());
+  CHECK_FALSE(it.watch.report_change());
   CHECK(it.metrics["stream_changes_total"] == 0);
   for (const double errors : {0.06, 0.068}) it.batches(6000, errors);
-  CHECK(it.watch.tell_change());
+  CHECK(it.watch.report_change());
 }
 
 TEST_CASE("Stream watch: a model that had learned, and errs on all rows at once, is an alarm soon") {
@@ -240,7 +240,7 @@ TEST_CASE("Stream watch: a model that had learned, and errs on all rows at once,
   it.batches(60, 0.5);
   it.batches(60, 0);
   it.batches(10, 1);
-  CHECK(it.watch.tell_change());
+  CHECK(it.watch.report_change());
 }
 
 TEST_CASE("Stream watch: errors and outliers of rows that others gave are not this stream's") {
@@ -257,7 +257,7 @@ TEST_CASE("Stream watch: errors and outliers of rows that others gave are not th
   for (int i = 0; i < 60; ++i)
     it.watch.computed({.correct = rows - own, .rows = rows, .beyond = beyond, .answers = answers},
                       {features, targets, rows, {}}, own);
-  CHECK(it.watch.tell_change());
+  CHECK(it.watch.report_change());
   CHECK(it.metrics["feature_outliers_total/temp"] == 0);
   features[0] = 900;
   it.watch.computed({.correct = rows - own, .rows = rows, .beyond = beyond, .answers = answers},
@@ -274,23 +274,23 @@ TEST_CASE("Stream watch: of large batches with many errors no order makes a chan
     const devices::StepReport report{.correct = rows - wrong, .rows = rows};
     it.watch.computed(report, {features, {}, rows, {}}, rows);
   }
-  CHECK_FALSE(it.watch.tell_change());
+  CHECK_FALSE(it.watch.report_change());
 }
 
 TEST_CASE("Stream watch: of a regression a loss far above 1 is watched, too, by what it is itself") {
   Watched it(false);
   it.batches(600, 4);
   it.batches(600, 4.8);
-  CHECK_FALSE(it.watch.tell_change());
+  CHECK_FALSE(it.watch.report_change());
   it.batches(600, 14);
-  CHECK(it.watch.tell_change());
+  CHECK(it.watch.report_change());
 }
 
 TEST_CASE("Stream watch: of a regression the loss is watched") {
   Watched it(false);
   it.batches(300, 0.1);
   it.batches(60, 3);
-  CHECK(it.watch.tell_change());
+  CHECK(it.watch.report_change());
 }
 
 TEST_CASE("Stream watch: outliers are counted by feature, and the first is named") {

@@ -61,8 +61,8 @@ TEST_CASE("Summary: the names are those that were promised, in one line") {
   for (const auto& [name, value] : parsed.items()) names += name + " ";
   CHECK(names ==
         "rounds accuracy rows_per_s time_to_accuracy_s parameters_equal digests_compared "
-        "agreement_bytes_sent record_bytes_trained edge_ratio devices ");
-  CHECK(parsed["agreement_bytes_sent"] == 5);
+        "sync_bytes_sent record_bytes_trained edge_ratio devices ");
+  CHECK(parsed["sync_bytes_sent"] == 5);
   CHECK(parsed["edge_ratio"] == 0.125);
   CHECK(Json::parse(to_json(Summary{}))["edge_ratio"].is_null());
   names.clear();

@@ -14,7 +14,7 @@ using Answers = std::vector<stream::TopicFacts>;
 class Told final : public stream::TopicLookup {
  public:
   explicit Told(const Result<Answers>& answer) : answer_(answer) {}
-  Result<Answers> ask(Duration) override { return answer_; }
+  Result<Answers> query(Duration) override { return answer_; }
 
  private:
   const Result<Answers>& answer_;

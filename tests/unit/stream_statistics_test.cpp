@@ -153,14 +153,14 @@ TEST_CASE("Statistics: a series begins with what is known, and that of a broker 
 }
 
 TEST_CASE("Statistics: a partition whose last stable offset lies before the end of its log is held back") {
-  CHECK(Statistics::parse(recorded())->held.empty());
+  CHECK(Statistics::parse(recorded())->blocked.empty());
   const auto told = Statistics::parse(with("/topics/t/partitions/1/ls_offset", 990));
   REQUIRE(told);
-  REQUIRE(told->held.size() == 1);
-  CHECK(told->held[0].topic == "t");
-  CHECK(told->held[0].partition == 1);
-  CHECK(told->held[0].from == 990);
-  CHECK(told->held[0].end == 1000);
+  REQUIRE(told->blocked.size() == 1);
+  CHECK(told->blocked[0].topic == "t");
+  CHECK(told->blocked[0].partition == 1);
+  CHECK(told->blocked[0].from == 990);
+  CHECK(told->blocked[0].end == 1000);
   for (const nlohmann::json& wrong : {nlohmann::json("x"), nlohmann::json(-1001), nlohmann::json(1e300)})
-    CHECK(Statistics::parse(with("/topics/t/partitions/1/ls_offset", wrong))->held.empty());
+    CHECK(Statistics::parse(with("/topics/t/partitions/1/ls_offset", wrong))->blocked.empty());
 }

@@ -1,7 +1,7 @@
 // What policy auto does with its budget: what was spent too much, too little, or ahead.
 #include <doctest/doctest.h>
 
-#include "sync/controllers/agreement_choice.h"
+#include "sync/controllers/sync_choice.h"
 #include "tests/support/auto_group.h"
 
 using namespace rivulet;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sync/controllers/agreement_choice.h"
+#include "sync/controllers/sync_choice.h"
 #include "sync/policy/arbiter.h"
 #include "tests/support/auto_group.h"
 
@@ -55,7 +55,7 @@ TEST_CASE("Auto: where the loss no longer falls the group agrees more and more s
   CHECK(changes == 3);
   CHECK_MESSAGE(contains(group.state().last.why, rests), group.state().last.why);
   World short_of_it = learned();
-  short_of_it.own_steps_max = 8;
+  short_of_it.local_steps_max = 8;
   Group other(short_of_it);
   learn(other);
   CHECK(other.agree(120).next.steps() == 8);

@@ -56,7 +56,7 @@ std::string sent_over(const std::vector<std::byte>& state, int message, std::opt
   sync::StateExchange donor(wires, view_for(0), state.size(), end);
   sync::StateExchange taker(ranks[1], view_for(1), state.size(), end);
   donor.give(state);
-  donor.settle();
+  donor.confirm();
   taker.take();
   Progress p = Progress::pending;
   for (int ms = 0; ms < 100 && p == Progress::pending; ++ms) {

@@ -25,7 +25,7 @@ struct Group {
   std::uint64_t rows = 0;
 
   explicit Group(std::uint64_t checkpoint_rounds = 10) {
-    config.on_divergence = "go_back";
+    config.on_divergence = "roll_back";
     config.checkpoint_rounds = checkpoint_rounds;
     controllers = controllers_of(config, builtin_controllers()).value();
     enter(7);
@@ -98,12 +98,12 @@ TEST_CASE("Divergence: most of those that have rows decide, and the round is cal
   CHECK(group.round({0, 0, 0}, 0).now.retreat == Retreat::none);
   CHECK(group.round({bad, flag_sound, flag_sound}, 100, {100, 0, 0}).now.retreat == Retreat::none);
   const auto alone = group.round({bad | flag_nonfinite, 0, 0}, 100, {0, 0, 0});
-  CHECK(alone.now.retreat == Retreat::go_back);  // nobody else has rows
+  CHECK(alone.now.retreat == Retreat::roll_back);  // nobody else has rows
   Group other;
   const Stamp there = other.saved_and_good();
   const auto called = other.round({bad, bad, flag_good});
-  CHECK(called.now.retreat == Retreat::go_back);
-  CHECK(called.now.mode == Mode::hold);
+  CHECK(called.now.retreat == Retreat::roll_back);
+  CHECK(called.now.mode == Mode::defer);
   CHECK_FALSE(called.now.checkpoint);
   CHECK(Stamp{called.now.back_lineage, called.now.back_step} == there);
   CHECK(good == there);
@@ -122,13 +122,13 @@ TEST_CASE("Divergence: a model that has trained much is not begun anew for want 
   group.rows = 100'001;
   CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::none);
   group.rows = 99'999;
-  CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::go_back);
+  CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::roll_back);
 }
 
 TEST_CASE("Divergence: without a good checkpoint it is the model as it began") {
   Group group;
   const auto called = group.round({bad, bad, bad});
-  CHECK(called.now.retreat == Retreat::go_back);
+  CHECK(called.now.retreat == Retreat::roll_back);
   CHECK(called.now.back_step == 0);
 }
 
@@ -136,12 +136,12 @@ TEST_CASE("Divergence: a quarter of the rate each time, and after two times in v
   Group group;
   group.saved_and_good();
   CHECK(group.round({0, 0, 0}).now.learning_rate_factor == 1);
-  CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::go_back);
+  CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::roll_back);
   CHECK(Divergence::tries(group.state.memory) == 1);
   group.enter(8);
   CHECK(group.state.last.now.learning_rate_factor == 0.25);
   CHECK(group.round({0, 0, 0}).now.learning_rate_factor == 0.25);
-  CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::go_back);
+  CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::roll_back);
   group.enter(9);
   CHECK(group.round({0, 0, 0}).now.learning_rate_factor == 0.0625);
   CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::give_up);
@@ -151,7 +151,7 @@ TEST_CASE("Divergence: a good checkpoint behind it, and it has not been in vain"
   Group group;
   group.saved_and_good();
   for (int i = 0; i < 5; ++i) {
-    CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::go_back);
+    CHECK(group.round({bad, bad, bad}).now.retreat == Retreat::roll_back);
     group.enter(8 + static_cast<std::uint64_t>(i));
     group.saved_and_good();
     CHECK(Divergence::tries(group.state.memory) == 0);

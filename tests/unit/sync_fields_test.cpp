@@ -85,7 +85,7 @@ void with_each_changed(const T& base, auto check) {
 
 TEST_CASE_TEMPLATE("Fields: each member is in its list, once and under a name of its own", T, PartitionId,
                    RowCursor, RowInterval, SkippedRange, Digest, Facts, FactsSection, policy::Decision,
-                   policy::Schedule, policy::Way, policy::LocalSchedule, policy::EarlyCall, policy::Injection,
+                   policy::Schedule, policy::Way, policy::LocalSchedule, policy::EarlySync, policy::Injection,
                    policy::RoundPlan, policy::PolicyConfig, policy::PolicyState) {
   CHECK(listed<T>() == members<T>());
   CHECK(names<T>() == members<T>());
@@ -97,7 +97,7 @@ TEST_CASE("Fields: bytes that were written are read, and every cut is seen") {
   plan.next.rows = {7, 9};
   plan.next.wait = std::chrono::milliseconds(250);
   plan.next.way.compressor = "top-k";
-  plan.next.local = policy::LocalSchedule{.steps = 3, .early = policy::EarlyCall{0.5, 0.25}};
+  plan.next.local = policy::LocalSchedule{.steps = 3, .early = policy::EarlySync{0.5, 0.25}};
   plan.why = "because";
   const auto bytes = bytes_of_fields(plan);
   policy::RoundPlan again;

@@ -33,12 +33,12 @@ struct Three {
     for (auto& clock : clocks) clock.advance_to(at(d));
   }
   Gathering& operator[](std::uint32_t r) { return *transports[r]->gathering(); }
-  Ticket tell(std::uint32_t r, std::size_t bytes, std::uint32_t tellers = 3) {
-    return (*this)[r].tell({.lane = Lane::payload,
-                            .header_bytes = 50,
-                            .bytes = std::vector<std::byte>(bytes, std::byte(r)),
-                            .tellers = tellers,
-                            .listens = bytes == 0});
+  Ticket tell(std::uint32_t r, std::size_t bytes, std::uint32_t contributors = 3) {
+    return (*this)[r].contribute({.lane = Lane::payload,
+                                  .header_bytes = 50,
+                                  .bytes = std::vector<std::byte>(bytes, std::byte(r)),
+                                  .contributors = contributors,
+                                  .receives_only = bytes == 0});
   }
 
   NoAddresses book;
@@ -88,13 +88,13 @@ TEST_CASE("Gathering: who listens tells nothing and waits for those who do") {
 
 TEST_CASE("Gathering: who has not entered is told when the first bytes come") {
   Three ranks;
-  CHECK_FALSE(ranks[1].anything_told(Lane::payload));
+  CHECK_FALSE(ranks[1].anything_contributed(Lane::payload));
   ranks.tell(0, 100);
   CHECK(ranks.wakes[1].next == at(160ms));
   ranks.clocks[1].advance_to(at(160ms - 1ns));
-  CHECK_FALSE(ranks[1].anything_told(Lane::payload));
+  CHECK_FALSE(ranks[1].anything_contributed(Lane::payload));
   ranks.clocks[1].advance_to(at(160ms));
-  CHECK(ranks[1].anything_told(Lane::payload));
+  CHECK(ranks[1].anything_contributed(Lane::payload));
 }
 
 TEST_CASE("Gathering: who is silent for the deadline is named, and the alarm rings once for it") {
@@ -127,7 +127,8 @@ TEST_CASE("Gathering: who has said goodbye may go") {
   Three ranks;
   Ticket tickets[3];
   for (std::uint32_t r = 0; r < 3; ++r)
-    tickets[r] = ranks[r].tell({.lane = Lane::shutdown, .bytes = std::vector<std::byte>(8), .tellers = 3});
+    tickets[r] =
+        ranks[r].contribute({.lane = Lane::shutdown, .bytes = std::vector<std::byte>(8), .contributors = 3});
   ranks.clocks[1].advance_to(at(18ms));
   CHECK(ranks.transports[1]->poll(tickets[1]) == Progress::done);
   ranks.transports[1]->close();

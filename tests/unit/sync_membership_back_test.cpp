@@ -24,9 +24,9 @@ struct Script : rivulet::testing::FoldScript {
     a = hello("a");
     b = hello("b");
   }
-  void say_ready(const std::string& id, std::int64_t session, Stamp stamp, bool goes_back) {
+  void post_ready(const std::string& id, std::int64_t session, Stamp stamp, bool goes_back) {
     Ready ready{id, session, fold.view.number + 1, stamp, "d" + std::to_string(stamp.step), ""};
-    ready.goes_back = goes_back;
+    ready.rolls_back = goes_back;
     put(ready);
   }
 };
@@ -35,12 +35,12 @@ struct Script : rivulet::testing::FoldScript {
 
 TEST_CASE("Going back: less than was saved makes no view, but by a device that says it is to be") {
   Script s;
-  s.say_ready("a", s.a, {1, 30}, false);
-  s.say_ready("b", s.b, {1, 20}, false);
+  s.post_ready("a", s.a, {1, 30}, false);
+  s.post_ready("b", s.b, {1, 20}, false);
   s.close("a", s.a, 2);
   CHECK(s.fold.view.number == 1);
   CHECK(text_of(why_not_closable(s.fold, 2)).find("(1.40) is on none of a, b") != std::string::npos);
-  s.say_ready("a", s.a, {1, 30}, true);
+  s.post_ready("a", s.a, {1, 30}, true);
   CHECK_FALSE(why_not_closable(s.fold, 2));
   s.close("a", s.a, 2);
   REQUIRE(s.fold.view.number == 2);
@@ -53,8 +53,8 @@ TEST_CASE("Going back: less than was saved makes no view, but by a device that s
 
 TEST_CASE("Going back: a device that has what was saved gives it to the others, whatever they say") {
   Script s;
-  s.say_ready("a", s.a, {1, 30}, true);
-  s.say_ready("b", s.b, {1, 40}, false);
+  s.post_ready("a", s.a, {1, 30}, true);
+  s.post_ready("b", s.b, {1, 40}, false);
   s.close("a", s.a, 2);
   REQUIRE(s.fold.view.number == 2);
   CHECK(s.fold.view.target == Stamp{1, 40});
@@ -63,15 +63,15 @@ TEST_CASE("Going back: a device that has what was saved gives it to the others, 
 TEST_CASE("Going back: a device says it of the one state that it was told to go back to") {
   Group g;
   g.form({"a"});
-  CHECK(g.nodes.at("a").membership->say_saved({1, 40}, "d40", "file"));
+  CHECK(g.nodes.at("a").membership->post_saved({1, 40}, "d40", "file"));
   g.run(300ms);
   REQUIRE(g.nodes.at("a").membership->committed().stamp == Stamp{1, 40});
   g.kill_all();
   const auto start = [&](std::optional<Stamp> back_to, Stamp held) {
     auto config = g.config("a", 1);
-    config.goes_back_to = back_to;
+    config.rollback_to = back_to;
     g.start(config);
-    g.nodes.at("a").membership->hold_state(held, "d", 10);
+    g.nodes.at("a").membership->announce_state(held, "d", 10);
     g.run(10s);  // its last session was killed: it is waited for
   };
   SUBCASE("not told") {

@@ -185,7 +185,7 @@ TEST_CASE("Count: members are told with the view, the same as a device that read
       auto config = g.config(id, 2);
       config.limited = limited;
       g.start(config);
-      g.nodes.at(id).membership->hold_state(held, "d" + std::to_string(held.step), rows);
+      g.nodes.at(id).membership->announce_state(held, "d" + std::to_string(held.step), rows);
     }
     g.run(300ms);
     REQUIRE(g.formed({"a", "b"}));

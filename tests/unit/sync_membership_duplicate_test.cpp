@@ -15,10 +15,10 @@ namespace {
 /// A group that trains and has saved 1.40.
 void form_and_save(Group& g, const std::vector<std::string>& ids) {
   g.form(ids);
-  for (auto& entry : g.nodes) REQUIRE(entry.second.membership->say_saved({1, 40}, "d40", "file"));
+  for (auto& entry : g.nodes) REQUIRE(entry.second.membership->post_saved({1, 40}, "d40", "file"));
   g.run(100ms);
   REQUIRE(g.nodes.at(ids.front()).membership->fold().committed.stamp == Stamp{1, 40});
-  for (auto& entry : g.nodes) entry.second.membership->hold_state({1, 40}, "d40", 400);
+  for (auto& entry : g.nodes) entry.second.membership->announce_state({1, 40}, "d40", 400);
 }
 
 MembershipConfig twin(Group& g, std::uint32_t devices) {
@@ -51,7 +51,7 @@ TEST_CASE("Membership: a second process with a state of another run leaves the f
   Group g;
   form_and_save(g, {"a", "b"});
   g.start(twin(g, 2), "twin");
-  g.nodes.at("twin").membership->hold_state({9, 500}, "d", 5000);
+  g.nodes.at("twin").membership->announce_state({9, 500}, "d", 5000);
   check_kept(g, {"a", "b"},
              "the saved state 9.500 of a is of another run: the control topic of job mnist has 1 views. To "
              "start over, start every device with --new-run");
@@ -72,7 +72,7 @@ TEST_CASE("Membership: a second process with another configuration displaces nob
   config.hello.config["job.seed"] = "7";
   config.hello.config_hash = "other";
   g.start(config, "twin");
-  g.nodes.at("twin").membership->hold_state({1, 40}, "d40", 400);
+  g.nodes.at("twin").membership->announce_state({1, 40}, "d40", 400);
   check_kept(g, {"a", "b"},
              "'job.seed' is not set on a (host host-a, pid 100) and 7 on a (host spare, pid 4242)");
 
@@ -115,7 +115,7 @@ TEST_CASE("Membership: a second process that can serve still takes the place") {
   Group lone;
   form_and_save(lone, {"a"});
   lone.start(twin(lone, 1), "twin");
-  lone.nodes.at("twin").membership->hold_state({1, 40}, "d40", 400);
+  lone.nodes.at("twin").membership->announce_state({1, 40}, "d40", 400);
   lone.run(200ms);
   CHECK(lone.error("a").starts_with("superseded: "));
   CHECK(lone.nodes.at("twin").view);
@@ -143,7 +143,7 @@ TEST_CASE("Membership: a device that has left gives its place up at once") {
   g.kill_all();
   g.start("a", 2);
   g.start("b", 2);
-  g.nodes.at("b").membership->hold_state({1, 40}, "d40", 400);
+  g.nodes.at("b").membership->announce_state({1, 40}, "d40", 400);
   g.run(300ms);
   CHECK(g.formed({"a", "b"}));
 }

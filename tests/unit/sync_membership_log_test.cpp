@@ -99,7 +99,7 @@ TEST_CASE("Membership: records that get lost on the way are said again") {
   }
   CHECK(views == 2);
   CHECK(away > 0);
-  for (auto* m : {a.get(), b.get()}) REQUIRE(m->say_saved({1, 40}, "d40", "file"));
+  for (auto* m : {a.get(), b.get()}) REQUIRE(m->post_saved({1, 40}, "d40", "file"));
   const auto committed = [&] { return a->fold().committed.stamp == Stamp{1, 40}; };
   for (TimePoint now = TimePoint{} + 120s; now < TimePoint{} + 240s && !committed(); now += 50ms)
     for (auto* m : {a.get(), b.get()}) static_cast<void>(m->poll(now));
@@ -195,7 +195,7 @@ TEST_CASE(
   Group group;
   CutLog log(group.log.open());
   const auto membership = make_membership(group.config("a", 1), log);
-  membership->hold_state({3, 500}, "d", 5000);
+  membership->announce_state({3, 500}, "d", 5000);
   std::optional<Error> error;
   for (TimePoint now{}; !error && now < TimePoint(5s); now += 10ms)
     if (auto polled = membership->poll(now); !polled) error = polled.error();

@@ -47,7 +47,7 @@ TEST_CASE("Membership: where nobody has the saved state, what this device could 
   Group g;
   g.form({"a"});
   REQUIRE(
-      g.nodes.at("a").membership->say_saved({g.nodes.at("a").view->number, 40}, "d", std::string(64, '0')));
+      g.nodes.at("a").membership->post_saved({g.nodes.at("a").view->number, 40}, "d", std::string(64, '0')));
   g.run(300ms);
   g.kill_all();
   auto again = g.config("a", 1);

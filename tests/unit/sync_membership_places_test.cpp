@@ -41,7 +41,7 @@ const std::vector<std::string>& owned_by(const Fold& fold, const std::string& de
 Hello with_state(const Script& s, const std::string& device, const Stamp& stamp) {
   Hello hello = s.fold.devices.at(device).hello;
   hello.nonce = "twin" + std::to_string(s.next);
-  hello.holds = stamp;
+  hello.has_state = stamp;
   return hello;
 }
 
@@ -49,7 +49,7 @@ Hello with_state(const Script& s, const std::string& device, const Stamp& stamp)
 
 TEST_CASE("Fold: who differs from the last view is not counted, and one view closes without it") {
   Strange s;
-  CHECK(why_not_closable(s.fold, 3) == Obstacle{.why = WhyNot::missing, .count = 2, .wanted = 3});
+  CHECK(why_not_closable(s.fold, 3) == AdmissionError{.why = WhyNot::missing, .count = 2, .wanted = 3});
   s.bring_c();
   CHECK_FALSE(why_not_closable(s.fold, 3));
   s.put(Close{"x", s.x, 2});  // not for it to say
@@ -104,7 +104,7 @@ TEST_CASE("Fold: a HELLO that cannot serve begins no session while the present o
   CHECK(lively.fold.devices.at("a").session == of.at("a"));
   const auto began = s.put(again);  // it does not
   CHECK(s.fold.devices.at("a").session == began);
-  CHECK(s.fold.devices.at("a").hello.holds == std::nullopt);
+  CHECK(s.fold.devices.at("a").hello.has_state == std::nullopt);
 
   Hello earlier = s.fold.devices.at("a").hello;
   earlier.nonce = "names no state";
@@ -117,7 +117,7 @@ TEST_CASE("Fold: a record of any kind that counts shows that its session lives")
   const auto of = s.form({"a", "b"});
   const auto heard = [&](const ControlRecord& record) {
     const auto at = s.put(record);
-    return s.fold.devices.at("a").heard == at;
+    return s.fold.devices.at("a").last_seen == at;
   };
   const auto a = of.at("a");
   CHECK(heard(Close{"a", a, 1}));

@@ -28,7 +28,7 @@ TEST_CASE("Membership: a state of another run is refused at once, with what to d
   Group group;
   group.start("a", 2);
   group.start("b", 2);
-  group.nodes.at("a").membership->hold_state({3, 500}, "d", 5000);
+  group.nodes.at("a").membership->announce_state({3, 500}, "d", 5000);
   group.run(1s);
   const auto& error = group.nodes.at("a").error;
   REQUIRE(error);
@@ -90,24 +90,24 @@ TEST_CASE("Membership: a device that leaves while the group forms is not waited 
 TEST_CASE("Membership: a STOP reaches every session that began before it, and none that begins later") {
   Group g;
   g.form({"a", "b"});
-  CHECK_FALSE(g.nodes.at("a").membership->stop_asked());
+  CHECK_FALSE(g.nodes.at("a").membership->stop_requested());
   REQUIRE(g.log.open()->append(encode(Stop{"n", "desk", 7}, "mnist").value()));
   g.start("c", 2);  // comes with its HELLO behind the STOP
   g.run(100ms);
-  CHECK(g.nodes.at("a").membership->stop_asked());
-  CHECK(g.nodes.at("b").membership->stop_asked());
-  CHECK_FALSE(g.nodes.at("c").membership->stop_asked());
+  CHECK(g.nodes.at("a").membership->stop_requested());
+  CHECK(g.nodes.at("b").membership->stop_requested());
+  CHECK_FALSE(g.nodes.at("c").membership->stop_requested());
   g.kill_all();
   for (const auto* id : {"a", "b"}) g.start(id, 2);
   g.run(500ms);
   CHECK(g.formed({"a", "b"}));
-  CHECK_FALSE(g.nodes.at("a").membership->stop_asked());
+  CHECK_FALSE(g.nodes.at("a").membership->stop_requested());
 }
 
 TEST_CASE("Membership: a group that has lost the state it saved does not start over by itself") {
   Group g;
   g.form({"a", "b"});
-  for (auto& entry : g.nodes) REQUIRE(entry.second.membership->say_saved({1, 40}, "d40", "file"));
+  for (auto& entry : g.nodes) REQUIRE(entry.second.membership->post_saved({1, 40}, "d40", "file"));
   g.run(100ms);
   g.kill_all();
   g.start("a", 2);
@@ -142,7 +142,7 @@ TEST_CASE(
   g.run(50ms);
   anew("b");
   g.start("c", 3);
-  g.nodes.at("c").membership->hold_state({1, 40}, "d40", 400);
+  g.nodes.at("c").membership->announce_state({1, 40}, "d40", 400);
   g.run(500ms);
   CHECK(g.error("c") ==
         "invalid_config: the saved state 1.40 of c is of an earlier run: run 2 of job mnist began after view "

@@ -216,11 +216,11 @@ TEST_CASE("Membership: who comes for a place that is taken is rejected, a member
 TEST_CASE("Membership: a newcomer without the state that only an absent member has is rejected alone") {
   Group g;
   g.form(abc);
-  for (const auto* id : {"b", "c"}) REQUIRE(g.nodes.at(id).membership->say_saved({1, 40}, "d40", "file"));
+  for (const auto* id : {"b", "c"}) REQUIRE(g.nodes.at(id).membership->post_saved({1, 40}, "d40", "file"));
   g.run(100ms);
   g.nodes.erase("c");
   for (auto& entry : g.nodes) {
-    entry.second.membership->hold_state({1, 39}, "d39", 390);
+    entry.second.membership->announce_state({1, 39}, "d39", 390);
     entry.second.membership->leave_view("peer c is lost");
   }
   g.run(100ms);
@@ -229,7 +229,7 @@ TEST_CASE("Membership: a newcomer without the state that only an absent member h
   CHECK(g.error("x").starts_with("invalid_config: the group's saved state (1.40) is on none of a, b, x"));
   for (const auto* id : {"a", "b"}) CHECK(g.error(id) == "none");
   g.start("c", 3);
-  g.nodes.at("c").membership->hold_state({1, 40}, "d40", 400);
+  g.nodes.at("c").membership->announce_state({1, 40}, "d40", 400);
   g.run(500ms);
   CHECK(g.formed(abc));
 }

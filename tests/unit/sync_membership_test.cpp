@@ -169,12 +169,12 @@ TEST_CASE("Membership: a view starts from the best state that its members hold, 
   Group group;
   group.start("a", 2);
   group.start("b", 2);
-  for (auto& entry : group.nodes) entry.second.membership->hold_state({}, "d0", 0);
+  for (auto& entry : group.nodes) entry.second.membership->announce_state({}, "d0", 0);
   group.run(2s);
   REQUIRE(group.formed({"a", "b"}));
   CHECK(group.nodes.at("a").view->holders == std::vector<std::uint32_t>{0, 1});
-  group.nodes.at("b").membership->hold_state({1, 5}, "d5", 50);  // b has applied a round that a has not
-  group.nodes.at("a").membership->hold_state({1, 4}, "d4", 40);
+  group.nodes.at("b").membership->announce_state({1, 5}, "d5", 50);  // b has applied a round that a has not
+  group.nodes.at("a").membership->announce_state({1, 4}, "d4", 40);
   for (auto& entry : group.nodes) entry.second.membership->leave_view("lost");
   group.run(3s);
   for (auto& entry : group.nodes) {
@@ -184,7 +184,7 @@ TEST_CASE("Membership: a view starts from the best state that its members hold, 
     CHECK(entry.second.view->digest == "d5");
     CHECK(entry.second.view->holders == std::vector<std::uint32_t>{1});
   }
-  for (auto& entry : group.nodes) CHECK(entry.second.membership->say_saved({2, 6}, "d6", "file"));
+  for (auto& entry : group.nodes) CHECK(entry.second.membership->post_saved({2, 6}, "d6", "file"));
   group.run(1s);
   for (auto& entry : group.nodes) CHECK(entry.second.membership->fold().committed == Committed{{2, 6}, "d6"});
 }

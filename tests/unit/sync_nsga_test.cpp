@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "sync/policy/agreement_cost.h"
+#include "sync/policy/sync_cost.h"
 #include "sync/published/gain.h"
 #include "tests/support/gated_group.h"
 

@@ -110,7 +110,7 @@ TEST_CASE("Closing: the first member closes at once, others when it does not; on
 
 TEST_CASE("Conflict: it must last without a break, and all end only by one that is of all") {
   Conflict conflict;
-  const Obstacle why{.why = WhyNot::lost_state};
+  const AdmissionError why{.why = WhyNot::lost_state};
   CHECK_FALSE(conflict.lasts(why, true, start, 3s));
   CHECK(conflict.ends_all());
   conflict.over();

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr ParcelExchange::Way way{Lane::copies, Lane::copies, 77, "things"};
+constexpr ParcelExchange::Way way{Lane::rows, Lane::rows, 77, "things"};
 
 ViewSpec spec_of(std::uint32_t rank) {
   return {.number = 1, .token = 1, .members = std::vector<std::string>{"a", "b", "c"}, .rank = rank};
@@ -32,7 +32,7 @@ struct Fixture : Ranks {
     ParcelExchange mine((*this)[0], specs[0], way);
     const ParcelExchange::Incoming one{1, 10, 2};
     mine.begin(5, {}, std::span(&one, 1), Peers::due);
-    (*this)[1].send(0, Lane::copies, head);
+    (*this)[1].send(0, Lane::rows, head);
     all_to(10ms);
     const Progress p = mine.poll();
     return p == Progress::failed ? mine.error().message : "";

@@ -6,11 +6,11 @@
 
 #include "core/rng.h"
 #include "sync/coding/sketch.h"
-#include "sync/controllers/agreement_choice.h"
 #include "sync/controllers/budget.h"
-#include "sync/policy/agreement_cost.h"
+#include "sync/controllers/sync_choice.h"
 #include "sync/policy/arbiter.h"
 #include "sync/policy/coherence.h"
+#include "sync/policy/sync_cost.h"
 #include "tests/support/auto_group.h"
 #include "tests/support/members.h"
 
@@ -254,7 +254,7 @@ TEST_CASE(
     "Auto: own steps become more by and by while streams are alike, and half at once when the loss jumps") {
   World world;
   world.bytes_per_second = 1'000;
-  world.own_steps_max = 256;
+  world.local_steps_max = 256;
   Group group(world);
   CHECK(group.agree(3).next.steps() <= 32);
   const std::uint32_t before = group.agree(40).next.steps();
@@ -447,14 +447,14 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
     const auto all = controllers_of(config, builtin_controllers()).value();
     auto state = first_state(testing::members(4), config, all);
     CHECK(state.last.next.way.keep_ratio == 0.02);
-    CHECK(agrees_on_movements(config, builtin_controllers()));
+    CHECK(exchanges_deltas(config, builtin_controllers()));
   }
   SUBCASE("without it nothing is left out") {
     config.sync_policy = "every";
     config.settings = settings_of(config, runtime::Config::default_settings());
     const auto all = controllers_of(config, builtin_controllers()).value();
     CHECK(first_state(testing::members(4), config, all).last.next.way.compressor == "dense");
-    CHECK_FALSE(agrees_on_movements(config, builtin_controllers()));
+    CHECK_FALSE(exchanges_deltas(config, builtin_controllers()));
   }
 }
 

@@ -274,7 +274,7 @@ TEST_CASE("Unified: a backlog becomes steps of as many rows as pay, one after th
 TEST_CASE("Unified: of own steps until the group meets again, each has its part of what waits") {
   Group group("unified", {{0.001, 1e9, 0, 1000}, {0.001, 1e9, 0, 0}});
   group.config.sync_policy = "periodic";
-  group.settings.set("sync.own_steps", std::int64_t{50});
+  group.settings.set("sync.local_steps", std::int64_t{50});
   group.settings.set("sync.own_time", Duration(0));
   group.settings.set("sync.overlap", std::string("never"));
   group.signal = 1;

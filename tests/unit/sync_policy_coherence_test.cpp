@@ -28,36 +28,36 @@ TEST_CASE("Coherence: what all have in common, and would have if they drew from 
   const std::vector<float> a{1, 0, 0, 0}, b{0, 1, 0, 0};
   // Signal 1, noise 1: half of each is common, and so is a quarter of all pairs.
   const std::vector<float> noisy_a{1, 1, 0, 0}, noisy_b{1, 0, 1, 0};
-  const auto of = [](std::span<const Movement> movements) { return coherence(movements).value(); };
-  const Movement alike[] = {{10, noisy_a, 1, 1}, {10, noisy_b, 1, 1}};
+  const auto of = [](std::span<const Delta> deltas) { return coherence(deltas).value(); };
+  const Delta alike[] = {{10, noisy_a, 1, 1}, {10, noisy_b, 1, 1}};
   CHECK(of(alike).common == doctest::Approx(0.25));
   CHECK(of(alike).expected == doctest::Approx(0.25));
-  const Movement apart[] = {{10, a, 1, 0.1}, {10, b, 1, 0.1}};
+  const Delta apart[] = {{10, a, 1, 0.1}, {10, b, 1, 0.1}};
   CHECK(of(apart).common == doctest::Approx(0));
   CHECK(of(apart).expected == doctest::Approx(0.5 / 1.1));
   const std::vector<float> back{-1, 0, 0, 0};
-  const Movement against[] = {{10, a, 1, 0.1}, {10, back, 1, 0.1}};
+  const Delta against[] = {{10, a, 1, 0.1}, {10, back, 1, 0.1}};
   CHECK(of(against).common == doctest::Approx(-0.5));
   // One has come twice as far as the other, in twice the steps and four times the rows.
   const std::vector<float> far_a{2, 1, 0, 0};
-  const Movement uneven[] = {{40, far_a, 4, 1, 2}, {10, noisy_b, 1, 1, 1}};
+  const Delta uneven[] = {{40, far_a, 4, 1, 2}, {10, noisy_b, 1, 1, 1}};
   CHECK(of(uneven).common == doctest::Approx(0.32 * 2 / 4.4));
   CHECK(of(uneven).expected == doctest::Approx(0.32 * 2 / 4.4));
   // Steps that go against each other say as much as steps that go together: they are noise.
-  const Movement one_way[] = {{10, a, 0.5, 1}, {10, b, 0.5, 1}};
-  const Movement other_way[] = {{10, a, -0.5, 1}, {10, b, -0.5, 1}};
+  const Delta one_way[] = {{10, a, 0.5, 1}, {10, b, 0.5, 1}};
+  const Delta other_way[] = {{10, a, -0.5, 1}, {10, b, -0.5, 1}};
   CHECK(of(one_way).expected == doctest::Approx(-of(other_way).expected));
 }
 
 TEST_CASE("Coherence: nothing is known where one has all rows, nobody moves, and of numbers that are none") {
   const std::vector<float> a{1, 0, 0, 0}, b{0, 1, 0, 0}, still{0, 0, 0, 0};
-  const auto known = [](std::span<const Movement> movements) { return coherence(movements).has_value(); };
-  CHECK(coherence(std::vector<Movement>{{10, a, 1, 1}, {0, b, 1, 1}})->expected == 0);
-  CHECK_FALSE(known(std::vector<Movement>{{10, a, 0, 0}, {10, b, 0, 0}}));
-  CHECK_FALSE(known(std::vector<Movement>{{10, still, 1, 1}, {10, still, 1, 1}}));
+  const auto known = [](std::span<const Delta> deltas) { return coherence(deltas).has_value(); };
+  CHECK(coherence(std::vector<Delta>{{10, a, 1, 1}, {0, b, 1, 1}})->expected == 0);
+  CHECK_FALSE(known(std::vector<Delta>{{10, a, 0, 0}, {10, b, 0, 0}}));
+  CHECK_FALSE(known(std::vector<Delta>{{10, still, 1, 1}, {10, still, 1, 1}}));
   CHECK_FALSE(known({}));
   const std::vector<float> odd{std::numeric_limits<float>::quiet_NaN(), 1, 0, 0};
-  const Movement with_odd[] = {{10, odd, 1, 1}, {10, b, 1, std::numeric_limits<double>::infinity()}};
+  const Delta with_odd[] = {{10, odd, 1, 1}, {10, b, 1, std::numeric_limits<double>::infinity()}};
   // Movements {0, 1} and {0, 1}, of which one says nothing of its noise.
   CHECK(coherence(with_odd)->common == doctest::Approx(0.5));
   CHECK(coherence(with_odd)->expected == doctest::Approx(0.5 / 1.5));

@@ -25,9 +25,9 @@ class Group {
     settings_.set("train.lr_scaling.warmup_rounds", std::int64_t{20});
     settings_.set("train.lr_schedule.warmup_rows", std::int64_t{0});
     settings_.set("train.lr_schedule.every_rows", std::int64_t{1000});
-    settings_.set("train.lr_schedule.times", 0.5);
+    settings_.set("train.lr_schedule.gamma", 0.5);
     settings_.set("train.lr_schedule.rows", std::int64_t{1000});
-    settings_.set("train.lr_schedule.least", 0.1);
+    settings_.set("train.lr_schedule.min_ratio", 0.1);
   }
   void set(const std::string& key, Settings::Value value) { settings_.set(key, std::move(value)); }
 
@@ -48,7 +48,7 @@ class Group {
     return plan(table, config_, all, state_).now.learning_rate_factor;
   }
   /// Of an own step behind that decision.
-  [[nodiscard]] double own_factor(std::size_t rows) const { return OwnStepRate(config_, state_).of(rows); }
+  [[nodiscard]] double own_factor(std::size_t rows) const { return LocalStepRate(config_, state_).of(rows); }
   /// Nothing was decided in this view; what it remembers is of others.
   void begin_view() {
     state_.round = 0;

@@ -117,21 +117,21 @@ TEST_CASE("Arbiter: a view begins short, until it has agreed on rows") {
   PolicyConfig config;
   config.sync_policy = "periodic";
   Settings settings;
-  settings.set("sync.own_steps", std::int64_t{10});
+  settings.set("sync.local_steps", std::int64_t{10});
   settings.set("sync.own_time", Duration(0));
   settings.set("sync.overlap", std::string("never"));
   config.settings = settings_of(config, settings);
   const Controllers all = controllers_of(config, builtin_controllers()).value();
   PolicyState state = first_state(testing::members(2), config, all, {});
-  const auto own_steps_after = [&](std::uint32_t rows) {
+  const auto local_steps_after = [&](std::uint32_t rows) {
     return plan(table_of({with(rows, 10), with(0, 10)}), config, all, state).next.steps();
   };
   CHECK(state.last.next.steps() == 1);
-  CHECK(own_steps_after(0) == 1);
-  CHECK(own_steps_after(0) == 1);
-  const std::uint32_t usual = own_steps_after(3);
+  CHECK(local_steps_after(0) == 1);
+  CHECK(local_steps_after(0) == 1);
+  const std::uint32_t usual = local_steps_after(3);
   CHECK(usual > 1);
-  CHECK(own_steps_after(0) == usual);
+  CHECK(local_steps_after(0) == usual);
 }
 
 TEST_CASE("Policy fixed: everybody brings the same rows, and all hold until all have them") {
@@ -142,7 +142,7 @@ TEST_CASE("Policy fixed: everybody brings the same rows, and all hold until all 
   CHECK(full.next.rows == std::vector<std::uint32_t>{64, 64});
   CHECK(full.next.whole);
   const auto waiting = once(table_of({with(64), with(0, 5, 12, flag_incomplete)}), "fixed", config);
-  CHECK(waiting.now.mode == Mode::hold);
+  CHECK(waiting.now.mode == Mode::defer);
 }
 
 TEST_CASE("Arbiter: stop, leave and limits come out of the table alone") {

@@ -80,7 +80,7 @@ TEST_CASE("Residual: says where something has left, of what is staged and if it 
 TEST_CASE("Residual: becomes left of movements, or of gradients again, by what a gradient moves in the end") {
   Residual residual(shape, false, 0.25);
   residual.become(true);
-  CHECK(residual.of_movements());
+  CHECK(residual.of_deltas());
   CHECK(residual.empty());
   residual.become(false);
   std::vector<float> mine{2, 4, 8, 16, 5};
@@ -210,7 +210,7 @@ TEST_CASE("Residual: comes back from a saved one, for the state that it was save
   OneRound round;
   round.residual.commit();
   Residual other(shape);
-  other.restore(after, 150, round.residual.numbers(), round.residual.of_movements());
+  other.restore(after, 150, round.residual.numbers(), round.residual.of_deltas());
   CHECK(kept_by(other) == kept_by(round.residual));
   CHECK(other.norm() == round.residual.norm());
   CHECK(other.resolve(after, 150) == 0);

@@ -7,8 +7,8 @@
 #include "core/rng.h"
 #include "runtime/config/config.h"
 #include "sync/controllers/skew.h"
-#include "sync/policy/agreement_cost.h"
 #include "sync/policy/arbiter.h"
+#include "sync/policy/sync_cost.h"
 #include "tests/support/gated_group.h"
 
 using namespace rivulet;
@@ -144,7 +144,7 @@ TEST_CASE("Rulings: gates learn of rounds that are exchanged, once, and nothing 
     if (policy == std::string("gravac")) known.at(gravac_sent) = 0;  // the next round is behind no exchange
     group.flags = flag_incomplete;
     const RoundPlan held = group.step(flat(0.1));
-    REQUIRE(held.now.mode == Mode::hold);
+    REQUIRE(held.now.mode == Mode::defer);
     CHECK(memory_of(group) == known);
     group.flags = 0;
     group.step(flat(0.9));
@@ -312,7 +312,7 @@ TEST_CASE("Rulings: with a device that leaves everything is sent, where that is 
 namespace {
 
 /// Of ten devices by controller transfer/auto, when policy auto of sync has asked for N own steps.
-bool sends_copies(double in_common, std::uint32_t own_steps, float feature_skew = 0, int rounds = 1) {
+bool sends_copies(double in_common, std::uint32_t local_steps, float feature_skew = 0, int rounds = 1) {
   PolicyConfig config;
   config.sync_policy = config.compression_policy = config.collective = config.transfer_policy = "auto";
   config.tensors = {50'000};
@@ -339,7 +339,7 @@ bool sends_copies(double in_common, std::uint32_t own_steps, float feature_skew 
   for (int round = 0; round < rounds; ++round) {
     plan = {};
     plan.now.mode = Mode::delta;
-    plan.next.local = LocalSchedule{.steps = own_steps};
+    plan.next.local = LocalSchedule{.steps = local_steps};
     plan.next.way.keep_ratio = 0.02;
     plan.next.rows.assign(10, 5);
     const Schedule entered = plan.next;

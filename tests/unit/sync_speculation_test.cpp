@@ -68,7 +68,7 @@ TEST_CASE("Speculation: a round of another kind makes it careful again") {
     for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) see(speculation, round_of(64, 64));
     CHECK(speculation.speculates(dense));
   };
-  for (const Mode mode : {Mode::delta, Mode::hold, Mode::skip}) careful_after(round_of(64, 64, mode));
+  for (const Mode mode : {Mode::delta, Mode::defer, Mode::skip}) careful_after(round_of(64, 64, mode));
   // Weight without rows: local steps that nobody foresaw.
   Round steps = round_of(64, 0);
   policy::PolicyState state = steps.state;

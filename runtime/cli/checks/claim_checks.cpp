@@ -57,7 +57,7 @@ Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
 std::vector<Check> claim_checks(const Config& config) {
   if (config.source.type != "kafka") return {};
   const auto facts =
-      stream::make_topic_lookup(config.source.kafka_properties, config.source.topics)->ask(claim_patience);
+      stream::make_topic_lookup(config.source.kafka_properties, config.source.topics)->query(claim_patience);
   if (!facts) return {};  // broker_checks() reported why
   std::vector<TopicStatus> topics;
   for (std::size_t i = 0; i < facts.value().size(); ++i)

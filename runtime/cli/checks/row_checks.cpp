@@ -17,7 +17,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr std::uint64_t rows_looked_at = 200;
+constexpr std::uint64_t rows_sampled = 200;
 // Such a dominant class is learned first, and for long exclusively.
 constexpr double large_share = 0.9;
 // Minimum labelled rows of a partition for comparison; skew above which to warn; maximum partitions to read.
@@ -71,10 +71,10 @@ std::vector<Check> topic_rows_checks(const Config& config, const std::string& to
   decoder.value()->watch_narrowing(true);
   RowSurvey survey(config, *decoder.value());
   const StopRequest never{0};
-  const auto reading = newest(config, topic, std::move(partitions), rows_looked_at);
+  const auto reading = newest(config, topic, std::move(partitions), rows_sampled);
   const auto read = read_topic(reading, never, [&](const Record& record) {
     survey_record(*decoder.value(), record, survey);
-    return survey.rows() + survey.dropped() < rows_looked_at;
+    return survey.rows() + survey.dropped() < rows_sampled;
   });
   if (!read) return {{name, CheckLevel::warn, read.error().message, "rows could not be read"}};
   std::vector<Check> checks{judged(name, topic, survey, config)};
@@ -108,7 +108,7 @@ Check judged_labels(const std::string& topic, const std::vector<RowSurvey>& of_p
   if (skew < far_apart) return {name, CheckLevel::ok, apart, ""};
   return {name, CheckLevel::warn, apart,
           "rows are partitioned by content, perhaps by key: devices see different labels, "
-          "which costs bytes (docs/howto/agree.md, Streams that differ)"};
+          "which costs bytes (docs/howto/synchronize.md, Streams that differ)"};
 }
 
 /// Compares labels between all partitions of a topic, on all devices.
@@ -121,7 +121,7 @@ Check label_check(const Config& config, const std::string& topic, int partitions
   std::vector<int> all(of_partition.size());
   std::iota(all.begin(), all.end(), 0);
   const StopRequest never{0};
-  const auto reading = newest(config, topic, std::move(all), rows_looked_at * of_partition.size());
+  const auto reading = newest(config, topic, std::move(all), rows_sampled * of_partition.size());
   const auto read = read_topic(reading, never, [&](const Record& record) {
     const auto partition = static_cast<std::size_t>(record.partition.partition);
     if (partition < of_partition.size()) survey_record(*decoder.value(), record, of_partition[partition]);

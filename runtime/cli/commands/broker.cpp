@@ -81,14 +81,14 @@ class BrokerCommand final : public Command {
     std::vector<stream::EmbeddedBroker::Topic> topics = {{fmt::format("rivulet.{}.control", job_), 1}};
     for (const auto& text : topics_) {
       const auto topic = parse_topic(text);
-      if (!topic) return complain(terminal, topic.error());
+      if (!topic) return report_error(terminal, topic.error());
       topics.push_back(topic.value());
     }
-    if (auto fine = check_topics(topics); !fine) return complain(terminal, fine.error());
+    if (auto fine = check_topics(topics); !fine) return report_error(terminal, fine.error());
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
     const auto broker = stream::EmbeddedBroker::start(topics);
-    if (!broker) return complain(terminal, broker.error());
+    if (!broker) return report_error(terminal, broker.error());
     announce(terminal, *broker.value(), topics);
     while (stop.load() == 0 && !(until_eof_ && input_ended())) pause_ms(100);
     return ExitCode::ok;

@@ -70,7 +70,7 @@ class CheckpointCommand final : public Command {
     for (const auto& [sub, flags] : subcommands()) {
       if (!sub->parsed()) continue;
       flags->without_stream();
-      const auto loaded = load_or_complain(*flags, terminal);
+      const auto loaded = load_or_report(*flags, terminal);
       if (!loaded) return ExitCode::configuration;
       return execute(sub, *loaded, terminal);
     }
@@ -117,9 +117,9 @@ class CheckpointCommand final : public Command {
   }
 
   ExitCode list(const LoadedConfig& loaded, Terminal& terminal) const {
-    std::vector<std::string> complaints;
+    std::vector<std::string> problems;
     const CheckpointFolder folder(checkpoints_in(loaded.config.device.data_dir));
-    const auto all = folder.list(complaints);
+    const auto all = folder.list(problems);
     auto notes = folder.notes();
     const auto best = best_of(notes);
     auto json = Json::array();
@@ -141,13 +141,13 @@ class CheckpointCommand final : public Command {
                                     entry.digest.hex(), entry.bytes, entry.path);
     }
     if (json_) terminal.out << json.dump() << '\n';
-    for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
-    return complaints.empty() ? ExitCode::ok : ExitCode::failure;
+    for (const auto& problem : problems) terminal.err << "error: " << problem << '\n';
+    return problems.empty() ? ExitCode::ok : ExitCode::failure;
   }
 
   ExitCode show(const LoadedConfig& loaded, Terminal& terminal) const {
     const auto facts = inspect_state_file(loaded, files_.front());
-    if (!facts) return complain(terminal, facts.error());
+    if (!facts) return report_error(terminal, facts.error());
     const auto& f = facts.value();
     auto partitions = Json::array();
     std::string lines;
@@ -178,31 +178,31 @@ class CheckpointCommand final : public Command {
   }
 
   ExitCode verify(const LoadedConfig& loaded, Terminal& terminal) const {
-    std::vector<std::string> complaints;
+    std::vector<std::string> problems;
     auto files = files_;
     if (files.empty())
-      for (const auto& e : CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(complaints))
+      for (const auto& e : CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(problems))
         files.push_back(e.path);
     auto good = Json::array();
     for (const auto& file : files) {
       const auto facts = inspect_state_file(loaded, file);
       if (!facts)
-        complaints.push_back(facts.error().message);
+        problems.push_back(facts.error().message);
       else if (json_)
         good.push_back(file);
       else
         terminal.out << fmt::format("ok  {}  {}\n", text_of(facts.value().stamp), file);
     }
-    if (json_) terminal.out << Json{{"good", good}, {"bad", complaints}}.dump() << '\n';
-    for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
-    return complaints.empty() ? ExitCode::ok : ExitCode::failure;
+    if (json_) terminal.out << Json{{"good", good}, {"bad", problems}}.dump() << '\n';
+    for (const auto& problem : problems) terminal.err << "error: " << problem << '\n';
+    return problems.empty() ? ExitCode::ok : ExitCode::failure;
   }
 
   ExitCode prune(const LoadedConfig& loaded, Terminal& terminal) const {
     const std::size_t keep = keep_ > 0 ? keep_ : loaded.config.checkpoint.keep;
     const auto pruned = prune_checkpoints(loaded, keep);
-    if (!pruned) return complain(terminal, pruned.error());
-    const auto& [files, complaints] = pruned.value();
+    if (!pruned) return report_error(terminal, pruned.error());
+    const auto& [files, problems] = pruned.value();
     const auto paths = [](const std::vector<CheckpointEntry>& entries) {
       auto all = Json::array();
       for (const auto& entry : entries) all.push_back(entry.path);
@@ -214,13 +214,13 @@ class CheckpointCommand final : public Command {
       for (const auto& entry : files.removed) terminal.out << fmt::format("removed  {}\n", entry.path);
       for (const auto& entry : files.kept) terminal.out << fmt::format("kept     {}\n", entry.path);
     }
-    for (const auto& complaint : complaints) terminal.err << "error: not deleted: " << complaint << '\n';
-    return complaints.empty() ? ExitCode::ok : ExitCode::failure;
+    for (const auto& problem : problems) terminal.err << "error: not deleted: " << problem << '\n';
+    return problems.empty() ? ExitCode::ok : ExitCode::failure;
   }
 
   ExitCode restore(const LoadedConfig& loaded, Terminal& terminal) const {
     const auto restored = restore_checkpoint(loaded, from_);
-    if (!restored) return complain(terminal, restored.error());
+    if (!restored) return report_error(terminal, restored.error());
     const Restored& r = restored.value();
     const std::uint64_t rounds = r.newest.step > r.to.stamp.step ? r.newest.step - r.to.stamp.step : 0;
     auto offsets = Json::object();
@@ -266,7 +266,7 @@ class CheckpointCommand final : public Command {
             "It takes the features of the records{}: normalization is folded into the "
             "first layer.\n",
             shifted ? ", plus " + shift : "");
-      case Normalization::apart:
+      case Normalization::separate:
         return fmt::format(
             "It takes (x - mean) * factor of each feature{}; both are in the file's metadata as "
             "normalization.mean and normalization.factor.\n",
@@ -276,7 +276,7 @@ class CheckpointCommand final : public Command {
   }
   ExitCode write_model(const LoadedConfig& loaded, Terminal& terminal) const {
     const auto exported = export_state_file(loaded, from_, out_, optimizer_out_);
-    if (!exported) return complain(terminal, exported.error());
+    if (!exported) return report_error(terminal, exported.error());
     const auto& f = exported.value().state;
     const Normalization normalization = exported.value().normalization;
     if (json_)

@@ -78,7 +78,7 @@ class ConfigCommand final : public Command {
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
     const auto made = config_from_topic(init_flags_.input(terminal), topic_, target_, rows_, stop);
-    if (!made) return complain(terminal, made.error());
+    if (!made) return report_error(terminal, made.error());
     for (const auto& note : made.value().notes) terminal.err << note << '\n';
     return write(terminal, made.value().text);
   }

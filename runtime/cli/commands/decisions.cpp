@@ -41,31 +41,31 @@ std::string whole_number(const std::string& text) {
 
 /// Explains up to the newest `last` rounds, or the newest matching one, in one pass. Holds no more rounds in
 /// memory than it shows.
-class StoryTeller {
+class StoryPrinter {
  public:
-  StoryTeller(std::size_t last, std::optional<std::uint64_t> view, std::optional<std::uint64_t> round)
+  StoryPrinter(std::size_t last, std::optional<std::uint64_t> view, std::optional<std::uint64_t> round)
       : last_(last), view_wanted_(view), round_wanted_(round) {}
   void take(const ViewRecord& view, const RoundRecord& round) {
     if (now_ && now_->view == round.view && now_->round + 1 == round.round) {
-      tell(&round);
+      print(&round);
       before_ = std::move(now_);
     } else {
-      tell(nullptr);
+      print(nullptr);
       before_.reset();
     }
     of_ = view;
     now_ = round;
   }
   std::deque<RoundExplanation> finish() {
-    tell(nullptr);
+    print(nullptr);
     return std::move(stories_);
   }
 
  private:
-  void tell(const RoundRecord* after) {
+  void print(const RoundRecord* after) {
     if (!now_ || (view_wanted_ && *view_wanted_ != now_->view)) return;
     if (round_wanted_ && *round_wanted_ != now_->round) return;
-    stories_.push_back(story_of(*of_, before_ ? &*before_ : nullptr, *now_, after));
+    stories_.push_back(explain_round(*of_, before_ ? &*before_ : nullptr, *now_, after));
     if (stories_.size() > last_) stories_.pop_front();
   }
 
@@ -128,7 +128,7 @@ class DecisionsCommand final : public Command {
  private:
   ExitCode replay(Terminal& terminal) const {
     const auto report = replay_plans(log_, builtin_catalog().sync.controllers);
-    if (!report) return complain(terminal, report.error());
+    if (!report) return report_error(terminal, report.error());
     const auto& r = report.value();
     if (json_) {
       print_json(r, terminal);
@@ -165,7 +165,7 @@ class DecisionsCommand final : public Command {
 
   ExitCode gains(Terminal& terminal) const {
     const auto found = gain_thresholds(log_, open_, builtin_catalog().sync.controllers);
-    if (!found) return complain(terminal, found.error());
+    if (!found) return report_error(terminal, found.error());
     if (json_) {
       Json out{{"rounds", found.value().rounds}, {"open", open_}, {"shares", Json::array()}};
       for (const GainThreshold& t : found.value().shares)
@@ -184,14 +184,15 @@ class DecisionsCommand final : public Command {
 
   ExitCode explain(Terminal& terminal) const {
     auto stories = read_stories();
-    if (!stories) return complain(terminal, stories.error());
+    if (!stories) return report_error(terminal, stories.error());
     if (stories.value().empty())
-      return complain(terminal, round_ || view_ ? Error{ErrorCode::usage,
-                                                        log_ + " contains no such round" + what_is_missing()}
-                                                : Error{ErrorCode::bad_record, log_ + " contains no round"});
+      return report_error(terminal,
+                          round_ || view_
+                              ? Error{ErrorCode::usage, log_ + " contains no such round" + what_is_missing()}
+                              : Error{ErrorCode::bad_record, log_ + " contains no round"});
     for (const auto& story : stories.value()) {
       if (json_)
-        terminal.out << story_json(story) << '\n';
+        terminal.out << explanation_json(story) << '\n';
       else
         print_story(story, terminal.out);
     }
@@ -207,11 +208,11 @@ class DecisionsCommand final : public Command {
     auto reader = DecisionReader::open(log_);
     if (!reader) return reader.error();
     PlanReplay plans(builtin_catalog().sync.controllers);
-    StoryTeller teller(round_ ? 1 : last_, view_, round_);
+    StoryPrinter printer(round_ ? 1 : last_, view_, round_);
     while (true) {
       auto record = reader.value().next();
       if (!record) return record.error();
-      if (!record.value()) return teller.finish();
+      if (!record.value()) return printer.finish();
       if (reader.value().behind_gap()) plans.skip();
       const auto differs = plans.take(*record.value());
       const std::string place = reader.value().place();
@@ -220,7 +221,7 @@ class DecisionsCommand final : public Command {
         return Error{ErrorCode::bad_record,
                      place + ": differs from the plan of its facts (see rivulet decisions replay)"};
       const auto* round = std::get_if<RoundRecord>(&*record.value());
-      if (round != nullptr && plans.view()) teller.take(*plans.view(), *round);
+      if (round != nullptr && plans.view()) printer.take(*plans.view(), *round);
     }
   }
 

@@ -59,7 +59,7 @@ class DemoCommand final : public Command {
     const SignalHandlers handlers(stop, SignalHandlers::Second::raises);
     devices::prepare_process(1);
     auto plan = plan_demo(options_);
-    if (!plan) return complain(terminal, plan.error());
+    if (!plan) return report_error(terminal, plan.error());
     const auto exit = play(terminal, plan.value(), stop);
     std::error_code ignored;
     if (!plan.value().keep) std::filesystem::remove_all(plan.value().directory, ignored);
@@ -69,7 +69,7 @@ class DemoCommand final : public Command {
  private:
   ExitCode play(Terminal& terminal, DemoPlan& plan, const StopRequest& stop) {
     if (auto possible = check_model(configuration_of(plan, "localhost:9092")); !possible) {
-      return complain(terminal, possible.error());
+      return report_error(terminal, possible.error());
     }
     // With --json only the result goes to stdout. Redrawing needs a terminal.
     const bool draws = terminal.interactive && !json_;
@@ -105,14 +105,14 @@ class DemoCommand final : public Command {
     auto summary = merge_summaries(outcome.summaries);
     const bool played = static_cast<bool>(outcome.played);
     const bool interrupted = !played && outcome.played.error().code == ErrorCode::cancelled;
-    const auto measured = played ? measure_all(plan, summary) : measure_what_is_left(plan);
+    const auto measured = played ? measure_all(plan, summary) : measure_remainder(plan);
     // Measured here, in a process that did not train.
     summary.accuracy = measured ? measured.value().accuracy() : std::nullopt;
     show << '\n' << headline(outcome, interrupted) << '\n';
-    if (!played && !interrupted) complain(terminal, outcome.played.error());
+    if (!played && !interrupted) report_error(terminal, outcome.played.error());
     if (!summary.devices.empty()) print_summary(summary, show);
     print_measured(show, summary, measured, played);
-    const auto books = played ? check_books(plan, outcome) : Result<std::string>(std::string());
+    const auto books = played ? check_ledger(plan, outcome) : Result<std::string>(std::string());
     if (!books) show << "  error: " << books.error().message << '\n';
     if (books && played) show << "  " << books.value() << '\n';
     if (played || interrupted) print_next(show);
@@ -149,12 +149,12 @@ class DemoCommand final : public Command {
   }
 
   /// Compares the group's ledger with the final log ends of the broker.
-  static Result<std::string> check_books(const DemoPlan& plan, const DemoOutcome& outcome) {
+  static Result<std::string> check_ledger(const DemoPlan& plan, const DemoOutcome& outcome) {
     const auto loaded = configuration_of(plan, plan.brokers);
     const auto state = inspect_state_file(loaded, state_of(plan, 0));
     if (!state) return state.error();
     if (!outcome.log_ends) return outcome.log_ends.error();
-    auto books = books_of(state.value(), loaded.config.source.topics, plan.topic);
+    auto books = ledger_of(state.value(), loaded.config.source.topics, plan.topic);
     for (auto& one : books)
       one.ends = outcome.log_ends.value().at(static_cast<std::size_t>(one.id.partition));
     auto verdict = verdict_on(books);
@@ -163,7 +163,7 @@ class DemoCommand final : public Command {
   }
 
   /// After an early end devices stopped in different rounds or left no state: one state suffices.
-  static Result<Evaluation> measure_what_is_left(const DemoPlan& plan) {
+  static Result<Evaluation> measure_remainder(const DemoPlan& plan) {
     for (std::size_t i = 0; i < plan.devices(); ++i) {
       if (!std::filesystem::exists(state_of(plan, i))) continue;
       return evaluate_state_file(configuration_of(plan, plan.brokers), state_of(plan, i), plan.data);

@@ -102,10 +102,10 @@ class EvaluateCommand final : public Command {
 
   ExitCode execute(Terminal& terminal) override {
     flags_.without_stream();
-    const auto loaded = load_or_complain(flags_, terminal);
+    const auto loaded = load_or_report(flags_, terminal);
     if (!loaded) return ExitCode::configuration;
     const auto found = evaluate_state_file(*loaded, state_, data_);
-    if (!found) return complain(terminal, found.error());
+    if (!found) return report_error(terminal, found.error());
     if (json_)
       terminal.out << to_json(found.value()).dump() << '\n';
     else

@@ -150,17 +150,17 @@ class FeedCommand final : public Command {
 
   ExitCode execute(Terminal& terminal) override {
     const auto config = config_of(flags_);
-    if (!config) return complain(terminal, config.error());
+    if (!config) return report_error(terminal, config.error());
     const auto split = flags_.split == "test" ? stream::Split::test : stream::Split::train;
     const auto data = stream::open_dataset(flags_.data, split);
-    if (!data) return complain(terminal, data.error());
+    if (!data) return report_error(terminal, data.error());
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
     const auto fed = play(terminal, *data.value(), config.value(), stop);
-    if (!fed) return complain(terminal, fed.error());
+    if (!fed) return report_error(terminal, fed.error());
     if (fed.value().records == 0 && stop.load() == 0) {
-      return complain(terminal, Error{ErrorCode::bad_record,
-                                      flags_.data + ": no record was fed: no data, or all rates are 0"});
+      return report_error(terminal, Error{ErrorCode::bad_record,
+                                          flags_.data + ": no record was fed: no data, or all rates are 0"});
     }
     if (flags_.json) {
       terminal.out << result_json(fed.value()) << '\n';

@@ -57,8 +57,8 @@ Json cursor_json(const RowCursor& at) {
   return Json::array({at.offset, at.row});
 }
 
-Json line_json(const PartitionBooks& line) {
-  const auto& p = line.books;
+Json line_json(const PartitionLedger& line) {
+  const auto& p = line.entries;
   Json out{{"topic", line.topic},           {"partition", line.id.partition},
            {"start", cursor_json(p.start)}, {"next", cursor_json(p.next)},
            {"rows_trained", p.trained},     {"rows_dropped", dropped_json(p)},
@@ -74,8 +74,8 @@ Json line_json(const PartitionBooks& line) {
   return out;
 }
 
-std::string line_text(const PartitionBooks& line) {
-  const auto& p = line.books;
+std::string line_text(const PartitionLedger& line) {
+  const auto& p = line.entries;
   std::string text =
       fmt::format("{}:{}  offsets {} to {}: {} trained, {} dropped{}", line.topic, line.id.partition,
                   place(p.start), place(p.next), p.trained, p.all_dropped(), dropped_text(p));
@@ -112,57 +112,57 @@ class LedgerCommand final : public Command {
   ExitCode execute(Terminal& terminal) override {
     ConfigFlags& flags = show_->parsed() ? show_flags_ : verify_flags_;
     if (offline_) flags.without_stream();
-    const auto loaded = load_or_complain(flags, terminal);
+    const auto loaded = load_or_report(flags, terminal);
     if (!loaded) return ExitCode::configuration;
     const auto state = newest(*loaded, terminal);
     if (!state) return ExitCode::failure;
-    auto lines = books_of(*state, loaded->config.source.topics, topic_);
+    auto lines = ledger_of(*state, loaded->config.source.topics, topic_);
     if (lines.empty()) {  // an empty ledger would pass every check
       terminal.err << fmt::format("error: the ledger has no partition{}\n",
                                   topic_.empty() ? "" : " of topic \"" + topic_ + "\"");
       return ExitCode::failure;
     }
     if (!offline_)
-      if (auto asked = ask_broker(loaded->config.source.kafka_properties, lines); !asked)
-        return complain(terminal, asked.error());
+      if (auto asked = query_broker(loaded->config.source.kafka_properties, lines); !asked)
+        return report_error(terminal, asked.error());
     const auto rounds = rows_ ? rounds_in(loaded->config.device.data_dir, state->stamp.step)
                               : Result<std::vector<RoundRows>>(std::vector<RoundRows>{});
-    if (!rounds) return complain(terminal, rounds.error());
+    if (!rounds) return report_error(terminal, rounds.error());
     if (json_)
       print_json(*state, lines, rounds.value(), terminal);
     else
       print_text(*state, lines, rounds.value(), terminal);
     const bool balanced =
-        std::ranges::all_of(lines, [](const PartitionBooks& l) { return l.trouble().empty(); });
+        std::ranges::all_of(lines, [](const PartitionLedger& l) { return l.trouble().empty(); });
     return show_->parsed() || balanced ? ExitCode::ok : ExitCode::failure;
   }
 
  private:
   std::optional<StateFacts> newest(const LoadedConfig& loaded, Terminal& terminal) const {
-    std::vector<std::string> complaints;
+    std::vector<std::string> problems;
     std::vector<std::string> files;
     if (!state_.empty())
       files.push_back(state_);
     else
-      for (const auto& e : CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(complaints))
+      for (const auto& e : CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(problems))
         files.push_back(e.path);
     for (const auto& file : files) {
       auto facts = inspect_state_file(loaded, file);
       if (facts) return std::move(facts).value();
-      complaints.push_back(facts.error().message);
+      problems.push_back(facts.error().message);
     }
-    for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
-    if (complaints.empty())
+    for (const auto& problem : problems) terminal.err << "error: " << problem << '\n';
+    if (problems.empty())
       terminal.err << "error: no checkpoint in " << checkpoints_in(loaded.config.device.data_dir)
                    << " (checkpoint.every sets the interval)\n";
     return std::nullopt;
   }
 
-  void print_text(const StateFacts& state, const std::vector<PartitionBooks>& lines,
+  void print_text(const StateFacts& state, const std::vector<PartitionLedger>& lines,
                   const std::vector<RoundRows>& rounds, Terminal& terminal) const {
     terminal.out << fmt::format("step {} (view {}), {} rows trained by the group, digest {}\n",
                                 state.stamp.step, state.stamp.lineage, state.rows, state.digest.hex());
-    for (const PartitionBooks& line : lines) {
+    for (const PartitionLedger& line : lines) {
       terminal.out << line_text(line);
       if (!rows_) continue;
       for (const auto& [view, step, rows] : rounds)
@@ -170,19 +170,19 @@ class LedgerCommand final : public Command {
           terminal.out << fmt::format("  {} to {}: step {} (view {}), {} trained, {} dropped\n",
                                       place(rows.first), place(rows.next), step, view, rows.rows_trained,
                                       rows.rows_dropped);
-      for (const auto& [from, to] : without_round(line.id, line.books, rounds))
+      for (const auto& [from, to] : without_round(line.id, line.entries, rounds))
         terminal.out << fmt::format("  {} to {}: in rounds missing from this device's decision logs\n",
                                     place(from), place(to));
-      for (const SkippedRange& run : line.books.runs)
+      for (const SkippedRange& run : line.entries.runs)
         terminal.out << fmt::format("  {} to {}: {} {}\n", place(run.from), place(run.to), run.rows,
                                     fate_of(run));
     }
   }
 
-  void print_json(const StateFacts& state, const std::vector<PartitionBooks>& lines,
+  void print_json(const StateFacts& state, const std::vector<PartitionLedger>& lines,
                   const std::vector<RoundRows>& rounds, Terminal& terminal) const {
     auto partitions = Json::array();
-    for (const PartitionBooks& line : lines) {
+    for (const PartitionLedger& line : lines) {
       partitions.push_back(line_json(line));
       if (!rows_) continue;
       auto used = Json::array();
@@ -195,13 +195,13 @@ class LedgerCommand final : public Command {
                           {"trained", rows.rows_trained},
                           {"dropped", rows.rows_dropped}});
       auto passed = Json::array();
-      for (const SkippedRange& run : line.books.runs)
+      for (const SkippedRange& run : line.entries.runs)
         passed.push_back({{"from", cursor_json(run.from)},
                           {"to", cursor_json(run.to)},
                           {"rows", run.rows},
                           {"fate", fate_of(run)}});
       auto unknown = Json::array();
-      for (const auto& [from, to] : without_round(line.id, line.books, rounds))
+      for (const auto& [from, to] : without_round(line.id, line.entries, rounds))
         unknown.push_back({{"first", cursor_json(from)}, {"next", cursor_json(to)}});
       partitions.back()["rounds"] = used;
       partitions.back()["rounds_unknown"] = unknown;

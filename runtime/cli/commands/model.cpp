@@ -7,8 +7,8 @@
 #include <ostream>
 #include <span>
 
-#include "devices/apart.h"
 #include "devices/script_file.h"
+#include "devices/subprocess.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/text.h"
 #include "runtime/state/file_kind.h"
@@ -57,7 +57,7 @@ class ModelCommand final : public Command {
 
   ExitCode execute(Terminal& terminal) override {
     const devices::Patience patience;
-    auto said = devices::apart(
+    auto said = devices::run_in_subprocess(
         [this]() -> Result<std::string> {
           const auto facts = devices::inspect_script(file_, shape_);
           if (!facts) return facts.error();
@@ -73,7 +73,7 @@ class ModelCommand final : public Command {
     if (error.code == ErrorCode::timed_out)
       error = {ErrorCode::io, fmt::format("did not answer within {:.0f} s", to_seconds(patience.deadline))};
     if (!error.message.starts_with(file_)) error.message = file_ + ": " + error.message;
-    return complain(terminal, error);
+    return report_error(terminal, error);
   }
 
  private:

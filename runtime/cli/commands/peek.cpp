@@ -164,17 +164,17 @@ class PeekCommand final : public Command {
 
   ExitCode execute(Terminal& terminal) override {
     const auto start = start_of(flags_.from);
-    if (!start) return complain(terminal, start.error());
+    if (!start) return report_error(terminal, start.error());
     const auto own = own_partitions(terminal);
     // Loading needs a job name and a supported model; their values do not matter here.
     if (config_.file().empty()) config_.set_key("job.name", "\"peek\"");
     if (config_.file().empty()) config_.set_key("model.name", "\"linear\"");
     config_.set_key("source.topics", "[" + toml_string(flags_.topic) + "]");
     config_.set_key("source.partitions", "[0]");
-    const auto loaded = load_or_complain(config_, terminal);
+    const auto loaded = load_or_report(config_, terminal);
     if (!loaded) return ExitCode::configuration;
     const auto peeked = peek(terminal, loaded->config, own, start.value());
-    return peeked ? ExitCode::ok : complain(terminal, peeked.error());
+    return peeked ? ExitCode::ok : report_error(terminal, peeked.error());
   }
 
  private:

@@ -56,14 +56,14 @@ class RunCommand final : public Command {
     options.dry_run = dry_run_;
     options.new_run = new_run_;
     if (dry_run_ && new_run_)
-      return complain(terminal,
-                      {ErrorCode::usage, "--dry-run changes nothing, so it cannot start a new run"});
+      return report_error(terminal,
+                          {ErrorCode::usage, "--dry-run changes nothing, so it cannot start a new run"});
     if (!stop_after_.empty()) {
       const auto stop_after = parse_stop_after(stop_after_);
-      if (!stop_after) return complain(terminal, stop_after.error());
+      if (!stop_after) return report_error(terminal, stop_after.error());
       options.stop_after = stop_after.value();
     }
-    const auto loaded = load_or_complain(flags_, terminal);
+    const auto loaded = load_or_report(flags_, terminal);
     if (!loaded) return ExitCode::configuration;
     devices::prepare_process(loaded->config.device.threads);
     StopRequest stop{0};

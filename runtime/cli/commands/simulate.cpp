@@ -205,12 +205,12 @@ class SimulateCommand final : public Command {
 
   ExitCode execute(Terminal& terminal) override {
     auto options = options_of(flags_);
-    if (!options) return complain(terminal, options.error());
+    if (!options) return report_error(terminal, options.error());
     decide_keys(options.value());
-    const auto loaded = load_or_complain(config_, terminal);
+    const auto loaded = load_or_report(config_, terminal);
     if (!loaded) return ExitCode::configuration;
     if (auto read = read_scenario(flags_, loaded->config, options.value()); !read)
-      return complain(terminal, read.error());
+      return report_error(terminal, read.error());
     devices::prepare_process(loaded->config.device.threads);
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
@@ -282,19 +282,19 @@ class SimulateCommand final : public Command {
 
   void decide_keys(const SimulateOptions& options) {
     // A job needs a size, a name and a topic. Without a file the last two are arbitrary.
-    const auto unless_said = [&](const char* key, const std::string& toml) {
+    const auto unless_set = [&](const char* key, const std::string& toml) {
       if (config_.file().empty() && !config_.sets(key)) config_.set_key(key, toml);
     };
     if (flags_.devices > 0)
       config_.set_key("job.devices", std::to_string(flags_.devices));
     else
-      unless_said("job.devices", std::to_string(options.rates.size()));
-    unless_said("job.name", "\"simulated\"");
-    unless_said("source.topics", "[\"rows\"]");
+      unless_set("job.devices", std::to_string(options.rates.size()));
+    unless_set("job.name", "\"simulated\"");
+    unless_set("source.topics", "[\"rows\"]");
     if (options.timing_only) {  // policy auto needs gradients
-      unless_said("sync.policy", "\"every\"");
-      unless_said("sync.collective", "\"gather\"");
-      unless_said("compression.policy", "\"none\"");
+      unless_set("sync.policy", "\"every\"");
+      unless_set("sync.collective", "\"gather\"");
+      unless_set("compression.policy", "\"none\"");
     }
     if (!flags_.seed.empty()) config_.set_key("job.seed", flags_.seed);
     if (!flags_.model.empty()) config_.set_key("model.name", toml_string(flags_.model));

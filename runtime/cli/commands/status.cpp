@@ -29,10 +29,10 @@ class StatusCommand final : public Command {
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
   ExitCode execute(Terminal& terminal) override {
-    if (auto known = pages_.resolve(terminal); !known) return complain(terminal, known.error());
+    if (auto known = pages_.resolve(terminal); !known) return report_error(terminal, known.error());
     if (ready_) return readiness(terminal, true);
-    const auto answer = ask_all(pages_);
-    if (!answer) return complain(terminal, answer.error());
+    const auto answer = fetch_all(pages_);
+    if (!answer) return report_error(terminal, answer.error());
     if (json_) {
       terminal.out << R"({"status":)" << without_end(answer.value().status) << R"(,"group":)"
                    << without_end(answer.value().group) << "}\n";
@@ -51,7 +51,7 @@ class StatusCommand final : public Command {
   }
 
   ExitCode readiness(Terminal& terminal, bool aloud) const {
-    const auto answer = pages_.ask("/readyz");
+    const auto answer = pages_.fetch("/readyz");
     const int status = answer ? answer.value().status : 0;
     if (status == 200) return ExitCode::ok;
     const Error why = answer ? pages_.refusal("/readyz", answer.value()) : answer.error();

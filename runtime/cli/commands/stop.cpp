@@ -38,22 +38,22 @@ class StopCommand final : public Command {
   ExitCode execute(Terminal& terminal) override {
     const auto timeout = parse_duration(timeout_);
     if (!timeout || timeout.value() <= Duration(0))
-      return complain(
+      return report_error(
           terminal, {ErrorCode::usage, "--timeout: '" + timeout_ + "' is not a duration such as 30s or 2m"});
     if (job_.empty() && flags_.file().empty())
-      return complain(terminal, {ErrorCode::usage, "which job? Give --job and --brokers, or --config"});
+      return report_error(terminal, {ErrorCode::usage, "which job? Give --job and --brokers, or --config"});
     if (!job_.empty()) flags_.set_key("job.name", toml_string(job_));
     flags_.without_stream();
-    const auto loaded = load_or_complain(flags_, terminal);
+    const auto loaded = load_or_report(flags_, terminal);
     if (!loaded) return ExitCode::configuration;
     auto topic = ControlTopic::open(loaded->config, false, [] { pause_ms(reading_step_ms); });
-    if (!topic) return complain(terminal, topic.error());
+    if (!topic) return report_error(terminal, topic.error());
     StopRequest interrupted{0};
     const SignalHandlers handlers(interrupted);
     const auto say = [&terminal](const std::string& line) { terminal.out << line << '\n' << std::flush; };
     const auto stopped = stop_job(topic.value(), timeout.value(), interrupted, say);
     return stopped ? report(terminal, stopped.value(), loaded->config.job.name)
-                   : complain(terminal, stopped.error());
+                   : report_error(terminal, stopped.error());
   }
 
  private:
@@ -70,7 +70,7 @@ class StopCommand final : public Command {
       terminal.out << "job " << job << " has ended\n";
       return ExitCode::ok;
     }
-    return complain(
+    return report_error(
         terminal, {ErrorCode::timed_out,
                    fmt::format("not every device of job {} has confirmed its end within {}: killed or "
                                "disconnected. The job is stopped anyway: a device that reads the STOP later "

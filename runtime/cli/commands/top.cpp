@@ -45,18 +45,19 @@ class TopCommand final : public Command {
   ExitCode execute(Terminal& terminal) override {
     const auto interval = parse_duration(interval_);
     if (!interval || interval.value() < std::chrono::milliseconds(100))
-      return complain(terminal, {ErrorCode::usage, "--interval: '" + interval_ +
-                                                       "' is not a duration of at least 100ms, such as 1s"});
-    if (auto known = pages_.resolve(terminal); !known) return complain(terminal, known.error());
-    auto answer = ask_all(pages_);
-    if (!answer) return complain(terminal, answer.error());
+      return report_error(
+          terminal, {ErrorCode::usage,
+                     "--interval: '" + interval_ + "' is not a duration of at least 100ms, such as 1s"});
+    if (auto known = pages_.resolve(terminal); !known) return report_error(terminal, known.error());
+    auto answer = fetch_all(pages_);
+    if (!answer) return report_error(terminal, answer.error());
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
     ScreenPainter painter(terminal.out_screen());
     const RealClock clock;
     // Ends when the reader closed the pipe.
     for (int look = 0; stop.load() == 0 && terminal.out.good() && (count_ == 0 || look < count_); ++look) {
-      if (look > 0) answer = ask_all(pages_, &stop);
+      if (look > 0) answer = fetch_all(pages_, &stop);
       if (stop.load() != 0) break;  // the stop may have cancelled the request
       show(terminal, painter, answer, clock.now());
       if (count_ != 0 && look + 1 == count_) break;

@@ -56,7 +56,7 @@ class Demo {
   [[nodiscard]] bool others_wait();
   [[nodiscard]] double seconds_left() const;
   [[nodiscard]] bool time_is_over() const;
-  void say(const std::string& event);
+  void print(const std::string& event);
   bool all_devices_ended();
   void look();  ///< polls every device's status page
   void look_at(std::size_t device);

@@ -33,7 +33,7 @@ void Demo::notice_end(std::size_t i) {
   if (!life.ended_at) life.ended_at = clock_.now();
   const auto end = end_of(i);
   if (fate_of(end) != Fate::start_again) return;
-  say(words_of_end(devices_[i].name(), devices_[i].pid(), end));
+  print(words_of_end(devices_[i].name(), devices_[i].pid(), end));
   life.start_at = clock_.now() + restart_pause;
   view_.devices[i].state = end.signal ? "killed" : "left";
   view_.devices[i].phrase.clear();
@@ -48,7 +48,7 @@ Status Demo::start_again(std::size_t i) {
   trained_[i].clear();  // a new process counts from 0
   view_.devices[i].state = "starting";
   view_.devices[i].pid = devices_[i].pid();
-  say(fmt::format("{} is back as pid {}", devices_[i].name(), devices_[i].pid()));
+  print(fmt::format("{} is back as pid {}", devices_[i].name(), devices_[i].pid()));
   return ok();
 }
 
@@ -80,7 +80,7 @@ bool Demo::time_is_over() const {
 }
 
 /// On the screen an event stays until the next one; in a pipe it is a separate line.
-void Demo::say(const std::string& event) {
+void Demo::print(const std::string& event) {
   view_.event = event;
   if (!painter_) show_ << event << '\n' << std::flush;
 }

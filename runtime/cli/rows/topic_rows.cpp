@@ -45,7 +45,7 @@ void note_ends(States states, Ends& ends) {
 bool at_end(States states, const Ends& ends) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     const auto& p = states[i];
-    if (ends[i] >= 0 && p.next_offset < ends[i] && p.held_from < 0 && p.stopped.empty()) return false;
+    if (ends[i] >= 0 && p.next_offset < ends[i] && p.blocked_from < 0 && p.stopped.empty()) return false;
   }
   return true;
 }

@@ -124,8 +124,8 @@ std::string loss_out_of_range(const VitalSigns& s) {
       *s.loss, *s.guess, span(s.diverged));
 }
 
-std::string no_agreement(const VitalSigns& s) {
-  if (s.world == 0 || s.stalled < std::max(stalled_after, 2 * s.agreement_due)) return "";
+std::string no_synchronization(const VitalSigns& s) {
+  if (s.world == 0 || s.stalled < std::max(stalled_after, 2 * s.sync_due)) return "";
   return fmt::format("rows wait, and the group has applied no round for {}", span(s.stalled));
 }
 
@@ -155,8 +155,8 @@ std::string partitions_unclaimed(const VitalSigns& s) {
                      listed(s.unclaimed, ", "), s.unclaimed.size() == 1 ? "it" : "them");
 }
 
-std::string went_back(const VitalSigns& s) {
-  return s.went_back;
+std::string rolled_back(const VitalSigns& s) {
+  return s.rolled_back;
 }
 
 std::string feature_stuck(const VitalSigns& s) {
@@ -183,13 +183,13 @@ constexpr std::array all_conditions{
     Condition{"batches_lost", Grade::useless, batches_lost},
     Condition{"loss_not_finite", Grade::useless, loss_not_finite},
     Condition{"loss_out_of_range", Grade::useless, loss_out_of_range},
-    Condition{"no_agreement", Grade::useless, no_agreement},
+    Condition{"no_agreement", Grade::useless, no_synchronization},
     Condition{"not_announced", Grade::waits, not_announced},
     Condition{"forming", Grade::waits, forming},
     Condition{"not_saved", Grade::impaired, not_saved},
     Condition{"partitions_unclaimed", Grade::impaired, partitions_unclaimed},
     Condition{"stream_silent", Grade::impaired, stream_silent},
-    Condition{"went_back", Grade::impaired, went_back},
+    Condition{"went_back", Grade::impaired, rolled_back},
     Condition{"loss_rose", Grade::impaired, loss_rose},
     Condition{"feature_stuck", Grade::impaired, feature_stuck},
     Condition{"feature_moved", Grade::impaired, feature_moved},

@@ -56,11 +56,11 @@ struct VitalSigns {
   std::optional<double> guess;  ///< loss of a constant guess on the same rows
   Duration diverged{};          ///< time with the loss far above the guess and not falling
   Duration stalled{};           ///< time with waiting rows or local steps, but without an applied round
-  Duration agreement_due{};     ///< maximum time between two synchronizations
+  Duration sync_due{};          ///< maximum time between two synchronizations
   std::string control_trouble;
-  std::string went_back;   ///< set after a rollback, until a later state is known to be good
-  Duration unsaved{};      ///< time since a save was due, while nothing has reached the disk
-  Duration uncommitted{};  ///< time since the oldest saved state that the group has not committed
+  std::string rolled_back;  ///< set after a rollback, until a later state is known to be good
+  Duration unsaved{};       ///< time since a save was due, while nothing has reached the disk
+  Duration uncommitted{};   ///< time since the oldest saved state that the group has not committed
 };
 
 /// One way in which a device fails to be useful. To add one: an entry in the list of conditions.cpp and its

@@ -149,9 +149,9 @@ void HealthWatch::look_at_training(VitalSigns& signs, TimePoint now) {
   else if (!stalled_since_)
     stalled_since_ = now;
   if (stalled_since_) signs.stalled = now - *stalled_since_;
-  signs.agreement_due = from_seconds(status_.agreement_due_s.load());
+  signs.sync_due = from_seconds(status_.sync_due_s.load());
   signs.control_trouble = status_.control_trouble();
-  signs.went_back = status_.went_back();
+  signs.rolled_back = status_.rolled_back();
   signs.unsaved = since(status_.unsaved_since_ns.load(), now);
   signs.uncommitted = since(status_.uncommitted_since_ns.load(), now);
 }
@@ -164,7 +164,7 @@ void HealthWatch::publish(Health health) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto now = among(health.findings, all[i].name);
     const bool holds = now != health.findings.end();
-    const bool held = among(said_, all[i].name) != said_.end();
+    const bool held = among(reported_, all[i].name) != reported_.end();
     holds_[i]->set(holds ? 1 : 0);
     // Membership already logs how the group forms.
     if (holds == held || all[i].grade == Grade::waits) continue;
@@ -175,7 +175,7 @@ void HealthWatch::publish(Health health) {
       log_.write(Level::info, "condition ended", {{"condition", std::string(all[i].name)}});
   }
   ready_.set(health.ready() ? 1 : 0);
-  said_ = health.findings;
+  reported_ = health.findings;
   status_.set_health(std::move(health));
 }
 

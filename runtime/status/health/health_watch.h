@@ -68,7 +68,7 @@ class HealthWatch {
   std::optional<TimePoint> stalled_since_;
   std::optional<TimePoint> diverged_since_;
   double diverged_from_ = 0;
-  std::vector<Finding> said_;
+  std::vector<Finding> reported_;
 };
 
 }  // namespace rivulet::runtime

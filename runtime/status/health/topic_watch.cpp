@@ -5,10 +5,10 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr Duration ask_every = std::chrono::seconds(20);
+constexpr Duration query_interval = std::chrono::seconds(20);
 /// Bounded, because shutdown may have to wait for a pending request.
 constexpr Duration patience = std::chrono::seconds(2);
-constexpr Duration ask_again = std::chrono::seconds(3);
+constexpr Duration query_again = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -20,7 +20,7 @@ TopicWatch::TopicWatch(const Clock& clock, NodeStatus& status, std::vector<Topic
 
 Turn TopicWatch::step() {
   if (clock_.now() < next_) return {.wake_at = next_};
-  const auto answer = lookup_->ask(patience);
+  const auto answer = lookup_->query(patience);
   bool doubtful = !answer;
   for (std::size_t i = 0; answer && i < topics_.size(); ++i) {
     const stream::TopicFacts& facts = answer.value()[i];
@@ -35,7 +35,7 @@ Turn TopicWatch::step() {
     topic.leaderless = facts.leaderless;
   }
   status_.set_topics(topics_);
-  next_ = clock_.now() + (doubtful ? ask_again : ask_every);
+  next_ = clock_.now() + (doubtful ? query_again : query_interval);
   return {.work = 1, .wake_at = next_};
 }
 

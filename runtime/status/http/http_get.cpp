@@ -36,13 +36,14 @@ std::size_t take_body(const char* part, std::size_t /*one*/, std::size_t bytes, 
   return body.size() <= answer_body_most ? bytes : 0;
 }
 
-int ask_stop(void* to, curl_off_t /*all*/, curl_off_t /*now*/, curl_off_t /*all_up*/, curl_off_t /*now_up*/) {
+int request_stop(void* to, curl_off_t /*all*/, curl_off_t /*now*/, curl_off_t /*all_up*/,
+                 curl_off_t /*now_up*/) {
   const StopRequest* const stop = static_cast<const Incoming*>(to)->stop;
   return stop != nullptr && stop->load() != 0 ? 1 : 0;
 }
 
 /// Returns why the answer is invalid; empty if it is valid.
-std::string complaint(CURLcode code, CURL* curl, const char* detail, const Incoming& incoming) {
+std::string problem(CURLcode code, CURL* curl, const char* detail, const Incoming& incoming) {
   switch (code) {
     case CURLE_OK: return incoming.head_whole ? "" : "the response is incomplete";
     case CURLE_PARTIAL_FILE: return "the response is incomplete";
@@ -78,8 +79,8 @@ std::string url_of(const std::string& host, int port, const std::string& path) {
 
 }  // namespace
 
-Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string& path,
-                            const std::string& authorization, const StopRequest* stop) {
+Result<HttpAnswer> http_request(const std::string& host, int port, const std::string& path,
+                                const std::string& authorization, const StopRequest* stop) {
   const Handle handle = open_handle();
   CURL* const curl = handle.get();
   const std::string url = url_of(host, port, path);
@@ -107,10 +108,10 @@ Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &incoming);
   curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, ask_stop);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, request_stop);
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &incoming);
   const CURLcode code = curl_easy_perform(curl);
-  if (const std::string why = complaint(code, curl, detail, incoming); !why.empty())
+  if (const std::string why = problem(code, curl, detail, incoming); !why.empty())
     return Error{ErrorCode::unavailable, fmt::format("{}: {}", url, why)};
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
@@ -119,7 +120,7 @@ Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string
 
 Result<std::string> http_get(const std::string& host, int port, const std::string& path,
                              const std::string& authorization) {
-  auto answer = http_ask(host, port, path, authorization);
+  auto answer = http_request(host, port, path, authorization);
   if (!answer) return answer.error();
   auto& [status, body] = answer.value();
   if (status == 200) return std::move(body);

@@ -28,9 +28,9 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr auto asking_most = std::chrono::seconds(2);      ///< for receiving a request's head
+constexpr auto clients_max = std::chrono::seconds(2);      ///< for receiving a request's head
 constexpr auto answering_most = std::chrono::seconds(10);  ///< for the client to read an answer
-constexpr std::size_t asking_kept = 256;                   ///< connections with an incomplete head
+constexpr std::size_t clients_kept = 256;                  ///< connections with an incomplete head
 constexpr std::size_t answering_kept = 32;                 ///< answers not yet read by the client
 constexpr unsigned closing_kept = 32;                      ///< shut down, not yet noticed by the library
 constexpr std::size_t head_most = 8192;
@@ -81,7 +81,7 @@ class Server final : public HttpServer {
   MHD_Daemon* daemon_ = nullptr;
   // http thread; each list is ordered by age, so its first entry is due first
   const RealClock clock_;
-  Visits asking_;     ///< waiting for the request head
+  Visits clients_;    ///< waiting for the request head
   Visits answering_;  ///< sending an answer
   Visits leaving_;    ///< shut down
   std::thread thread_;
@@ -109,7 +109,7 @@ int Server::patience_ms() const {
   MHD_UNSIGNED_LONG_LONG pending = 0;  // bytes read by the library and not yet processed
   if (MHD_get_timeout(daemon_, &pending) == MHD_YES && pending == 0) return 0;
   TimePoint next = clock_.now() + answering_most;
-  for (const Visits* visits : {&asking_, &answering_})
+  for (const Visits* visits : {&clients_, &answering_})
     if (!visits->empty()) next = std::min(next, visits->front().until);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - clock_.now()).count();
   return static_cast<int>(std::max<std::int64_t>(left, 0));
@@ -137,9 +137,9 @@ void Server::end_overdue() {
     return text + "\r\n" + answer.body;
   }();
   const TimePoint now = clock_.now();
-  while (!asking_.empty() && asking_.front().until <= now) {
-    ::send(asking_.front().fd, too_slow.data(), too_slow.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    give_up(asking_.front());
+  while (!clients_.empty() && clients_.front().until <= now) {
+    ::send(clients_.front().fd, too_slow.data(), too_slow.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    give_up(clients_.front());
   }
   while (!answering_.empty() && answering_.front().until <= now) give_up(answering_.front());
 }
@@ -152,12 +152,12 @@ void Server::on_connection(void* server, MHD_Connection* connection, void** visi
     closed->list->erase(closed->self);
     return;
   }
-  if (self.asking_.size() == asking_kept) self.give_up(self.asking_.front());
-  Visit& opened = self.asking_.emplace_back();
+  if (self.clients_.size() == clients_kept) self.give_up(self.clients_.front());
+  Visit& opened = self.clients_.emplace_back();
   opened.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-  opened.until = self.clock_.now() + asking_most;
-  opened.list = &self.asking_;
-  opened.self = std::prev(self.asking_.end());
+  opened.until = self.clock_.now() + clients_max;
+  opened.list = &self.clients_;
+  opened.self = std::prev(self.clients_.end());
   *visit = &opened;
 }
 
@@ -184,7 +184,7 @@ ssize_t read_page(void* visit, std::uint64_t at, char* to, std::size_t most) {
 }
 
 MHD_Result Server::send(MHD_Connection* connection, Visit& visit, PageAnswer answer) {
-  if (visit.list != &asking_) return MHD_NO;  // given up before its head was complete
+  if (visit.list != &clients_) return MHD_NO;  // given up before its head was complete
   if (answering_.size() == answering_kept) give_up(answering_.front());
   move(visit, answering_);
   visit.until = clock_.now() + answering_most;
@@ -242,7 +242,7 @@ Status Server::open(const std::string& listen, const Address& address) {
   daemon_ =
       MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0, nullptr, nullptr, on_head, this,
                        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                       static_cast<unsigned>(asking_kept + answering_kept) + closing_kept,
+                       static_cast<unsigned>(clients_kept + answering_kept) + closing_kept,
                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_NOTIFY_CONNECTION,
                        on_connection, this, MHD_OPTION_UNESCAPE_CALLBACK, as_sent, nullptr, MHD_OPTION_END);
   if (daemon_ == nullptr) {

@@ -45,11 +45,11 @@ struct HttpAnswer {
 /// a name or an address, in brackets if it has colons. `authorization`: Access::header(). Raising `stop`
 /// cancels the request: at once if the signal interrupts this thread, else within a second. Errors:
 /// unavailable (no answer, or an incomplete one; names the address). Any thread.
-Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string& path,
-                            const std::string& authorization, const StopRequest* stop = nullptr);
+Result<HttpAnswer> http_request(const std::string& host, int port, const std::string& path,
+                                const std::string& authorization, const StopRequest* stop = nullptr);
 
-/// Like http_ask(), but treats any status other than 200 as an error. Errors: unavailable (with the body of
-/// such an answer).
+/// Like http_request(), but treats any status other than 200 as an error. Errors: unavailable (with the body
+/// of such an answer).
 Result<std::string> http_get(const std::string& host, int port, const std::string& path,
                              const std::string& authorization = "");
 

@@ -118,10 +118,10 @@ NodeReport::Member read_member(const ReadJson& d) {
 void read_group(const ReadJson& group, NodeReport& out) {
   const ReadJson& story = member_of(group, "story");
   out.group_view = whole_in(group, "view");
-  out.told_round = whole_in(story, "round");
+  out.reported_round = whole_in(story, "round");
   out.ready_last = text_in(story, "ready_last");
   for (const ReadJson& sentence : array_of(story, "said"))
-    if (sentence.is_string()) out.said.push_back(sentence.get<std::string>());
+    if (sentence.is_string()) out.detail.push_back(sentence.get<std::string>());
   for (const ReadJson& d : array_of(story, "devices")) out.members.push_back(read_member(d));
   for (const ReadJson& r : array_of(group, "rounds"))
     out.last_rounds.push_back({text_in(r, "mode"), text_in(r, "why"), text_in(r, "ready_last"),
@@ -159,21 +159,21 @@ std::string state_and_phrase(const NodeReport& r) {
   return out;
 }
 
-std::string when_agreed(const NodeReport& r) {
-  if (!r.own_steps) return "";
-  if (*r.own_steps == 0) return "after each batch";
-  return *r.own_steps == 1 ? "after each step" : fmt::format("every {} steps", *r.own_steps);
+std::string sync_interval_of(const NodeReport& r) {
+  if (!r.local_steps) return "";
+  if (*r.local_steps == 0) return "after each batch";
+  return *r.local_steps == 1 ? "after each step" : fmt::format("every {} steps", *r.local_steps);
 }
 
-std::string share_agreed(const NodeReport& r) {
+std::string sync_share_of(const NodeReport& r) {
   if (!r.keep_ratio) return "";
   return *r.keep_ratio >= 1 ? "all parameters"
                             : fmt::format("{:.3g} % of the parameters", 100 * *r.keep_ratio);
 }
 
-std::string agreement_of(const NodeReport& r) {
-  const auto when = when_agreed(r);
-  const auto share = share_agreed(r);
+std::string sync_of(const NodeReport& r) {
+  const auto when = sync_interval_of(r);
+  const auto share = sync_share_of(r);
   return when.empty() || share.empty() ? "" : when + ", on " + share;
 }
 

@@ -68,11 +68,11 @@ struct NodeReport {
   std::vector<std::string> unclaimed;  ///< partitions without a claim: "mnist:1"
 
   // its group
-  Whole group_view, told_round;    ///< the round that members and sentences describe
-  std::string ready_last;          ///< the member that all others waited for
-  std::vector<std::string> said;   ///< explanation of the round, the main sentences first
-  std::vector<Member> members;     ///< by rank; empty before the first round
-  std::vector<Round> last_rounds;  ///< newest first
+  Whole group_view, reported_round;  ///< the round that members and sentences describe
+  std::string ready_last;            ///< the member that all others waited for
+  std::vector<std::string> detail;   ///< explanation of the round, the main sentences first
+  std::vector<Member> members;       ///< by rank; empty before the first round
+  std::vector<Round> last_rounds;    ///< newest first
 };
 
 /// Returns a count; 0 if missing.
@@ -95,11 +95,11 @@ bool trains(const NodeReport& report);
 std::string state_and_phrase(const NodeReport& report);
 
 /// "every 8 steps"; empty if not reported.
-std::string when_agreed(const NodeReport& report);
+std::string sync_interval_of(const NodeReport& report);
 /// "5 % of the parameters"; empty if not reported.
-std::string share_agreed(const NodeReport& report);
+std::string sync_share_of(const NodeReport& report);
 /// "every 8 steps, on 5 % of the parameters"; empty if not reported.
-std::string agreement_of(const NodeReport& report);
+std::string sync_of(const NodeReport& report);
 
 /// Synchronization bytes sent / bytes of trained records; none before the first trained record.
 NodeReport::Number edge_ratio(const NodeReport& report);

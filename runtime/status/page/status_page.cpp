@@ -83,13 +83,13 @@ std::string stream_tiles(const NodeReport& r) {
   return out.html();
 }
 
-std::string agreement_tiles(const NodeReport& r) {
+std::string sync_tiles(const NodeReport& r) {
   Tiles out("Agreement");
   const Cells cells{r};
   out.add(cells.steps());
   out.add_series(cells.batch_rows());
-  if (const auto when = when_agreed(r); !when.empty()) out.add("agreed_when", "when", when);
-  if (const auto share = share_agreed(r); !share.empty()) out.add("agreed_on", "what", share);
+  if (const auto when = sync_interval_of(r); !when.empty()) out.add("sync_when", "when", when);
+  if (const auto share = sync_share_of(r); !share.empty()) out.add("sync_share", "what", share);
   return out.html();
 }
 
@@ -104,7 +104,7 @@ std::string bytes_tiles(const NodeReport& r) {
 }
 
 std::string tiles(const NodeReport& r) {
-  return "<div class=\"tiles\">" + learning_tiles(r) + stream_tiles(r) + agreement_tiles(r) + bytes_tiles(r) +
+  return "<div class=\"tiles\">" + learning_tiles(r) + stream_tiles(r) + sync_tiles(r) + bytes_tiles(r) +
          "</div>\n";
 }
 
@@ -135,15 +135,15 @@ std::string members(const NodeReport& r) {
 }
 
 std::string story(const NodeReport& r) {
-  if (r.said.empty()) return "";
+  if (r.detail.empty()) return "";
   std::string first;
   std::string rest;
-  for (std::size_t i = 0; i < r.said.size(); ++i)
-    (i < main_sentences ? first : rest) += "<li>" + escaped(r.said[i]) + "</li>";
+  for (std::size_t i = 0; i < r.detail.size(); ++i)
+    (i < main_sentences ? first : rest) += "<li>" + escaped(r.detail[i]) + "</li>";
   return fmt::format(
       "<h2>Why round {} of view {} did what it did</h2>\n<ul id=\"story\">{}</ul>\n"
       "<details id=\"story-rest\"{}><summary>Details</summary><ul>{}</ul></details>\n",
-      count(r.told_round), count(r.group_view), first, rest.empty() ? " hidden" : "", rest);
+      count(r.reported_round), count(r.group_view), first, rest.empty() ? " hidden" : "", rest);
 }
 
 std::string rounds(const NodeReport& r) {

@@ -53,7 +53,7 @@ class SharedIndex final : public Aggregation {
   [[nodiscard]] const Error& error() const override { return error_; }
 
  private:
-  enum class Step : std::uint8_t { electing, telling, summing, done, failed };
+  enum class Step : std::uint8_t { electing, contributing, summing, done, failed };
 
   [[nodiscard]] std::uint32_t me() const { return transport_->rank(); }
   [[nodiscard]] std::size_t number_bytes() const { return bytes_of(exchange_.agreed.scalar); }
@@ -62,7 +62,7 @@ class SharedIndex final : public Aggregation {
   }
   void begin_election();
   Status elect();
-  void begin_telling();
+  void begin_contributing();
   void select();
   void write_positions();
   Status read_positions();
@@ -97,7 +97,7 @@ Status SharedIndex::begin(Transport& transport, const Exchange& exchange) {
   if (exchange.coding.settings->text(keys[0].name) == "largest")
     begin_election();
   else
-    begin_telling();
+    begin_contributing();
   return ok();
 }
 
@@ -129,7 +129,7 @@ Status SharedIndex::elect() {
   return ok();
 }
 
-void SharedIndex::begin_telling() {
+void SharedIndex::begin_contributing() {
   if (me() != root_) {
     pending_.push_back(transport_->receive(root_, Lane::phase, message_));
   } else {
@@ -137,7 +137,7 @@ void SharedIndex::begin_telling() {
     for (std::uint32_t k = 1; k < transport_->world(); ++k)
       pending_.push_back(transport_->send((me() + k) % transport_->world(), Lane::phase, message_));
   }
-  step_ = Step::telling;
+  step_ = Step::contributing;
 }
 
 /// Selects the largest elements whose positions fit.
@@ -219,9 +219,9 @@ Progress SharedIndex::poll() {
     if (p == Progress::failed) return fail(transport_->error());
     if (p == Progress::pending) return p;
     if (auto elected = elect(); !elected) return fail(elected.error());
-    begin_telling();
+    begin_contributing();
   }
-  if (step_ == Step::telling) {
+  if (step_ == Step::contributing) {
     const Progress p = finish_all(*transport_, pending_);
     if (p == Progress::failed) return fail(transport_->error());
     if (p == Progress::pending) return p;

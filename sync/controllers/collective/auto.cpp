@@ -1,4 +1,4 @@
-#include "sync/policy/agreement_cost.h"
+#include "sync/policy/sync_cost.h"
 
 namespace rivulet::sync::policy {
 namespace {

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "sync/policy/agreement_cost.h"
+#include "sync/policy/sync_cost.h"
 
 namespace rivulet::sync::policy {
 namespace {

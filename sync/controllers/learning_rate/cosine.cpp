@@ -14,7 +14,7 @@ constexpr std::array own{
         .help = "of policy cosine: rows of the whole group until lr reaches its minimum, where it stays",
         .least = 1,
         .most = 1e15},
-    Key{.name = "train.lr_schedule.least",
+    Key{.name = "train.lr_schedule.min_ratio",
         .text = "0.01",
         .help = "of policy cosine: the minimum, as a share of lr",
         .least = 0,

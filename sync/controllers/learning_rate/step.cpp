@@ -12,7 +12,7 @@ constexpr std::array own{
         .help = "of policy step: rows of the whole group from one change of lr to the next",
         .least = 1,
         .most = 1e15},
-    Key{.name = "train.lr_schedule.times",
+    Key{.name = "train.lr_schedule.gamma",
         .text = "0.5",
         .help = "of policy step: factor of each change of lr",
         .least = 0,

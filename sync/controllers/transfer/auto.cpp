@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "sync/controllers/copies.h"
+#include "sync/controllers/injection.h"
 #include "sync/controllers/skew.h"
-#include "sync/policy/agreement_cost.h"
 #include "sync/policy/coherence.h"
+#include "sync/policy/sync_cost.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -57,7 +57,7 @@ constexpr double few_rows = 30;      ///< mean rows per device before the skew i
 constexpr double little_in_common = 0.6;
 constexpr double share_for_features = 0.1;  ///< maximum share of injected rows in a batch if labels are alike
 constexpr double newest_weight = 0.1;       ///< weight of a measurement in the mean feature skew
-constexpr double own_steps_then = 4;        ///< local steps that injected rows allow: of policy auto of sync
+constexpr double local_steps_then = 4;      ///< local steps that injected rows allow: of policy auto of sync
 constexpr double facts_about = 512;         ///< bytes
 constexpr double usual_weight = 0.2;
 
@@ -92,8 +92,8 @@ void learn(const Inputs& inputs, std::span<double> memory) {
 /// Local steps per interval while rows are injected, if the controller of `when` chooses them.
 std::optional<double> chosen_steps(const Inputs& inputs) {
   const ControllerEntry* when = controller_named(Role::when, inputs.config.sync_policy);
-  if (when == nullptr || when->steps_with_copies == nullptr) return std::nullopt;
-  return when->steps_with_copies(inputs.config);
+  if (when == nullptr || when->steps_with_injection == nullptr) return std::nullopt;
+  return when->steps_with_injection(inputs.config);
 }
 
 /// Local steps per interval while rows are injected.
@@ -103,14 +103,14 @@ double steps_then(const Inputs& inputs, const Schedule& next) {
 }
 
 /// Compares bytes per step: synchronizing after each step, or after several with injected rows.
-bool saves_bytes(const Inputs& inputs, double guests, double row_bytes, const Schedule& next) {
+bool saves_bytes(const Inputs& inputs, double injected, double row_bytes, const Schedule& next) {
   const std::size_t n = inputs.table.size();
   const double steps = steps_then(inputs, next);
   double rows = 0;
   for (const std::uint32_t of_rank : next.rows) rows = std::max<double>(rows, of_rank);
-  const double agreement = agreement_bytes(inputs.config, n, next.way.keep_ratio, facts_about);
-  const double copied = rows / (1 + guests) * guests * row_bytes;
-  return steps > 1 && agreement / steps + copied < agreement;
+  const double synchronization = sync_bytes(inputs.config, n, next.way.keep_ratio, facts_about);
+  const double copied = rows / (1 + injected) * injected * row_bytes;
+  return steps > 1 && synchronization / steps + copied < synchronization;
 }
 
 /// Whether a value exceeds the key's threshold, with hysteresis.
@@ -118,17 +118,17 @@ bool exceeds(const Inputs& inputs, double measure, const Key& key, bool on) {
   return measure > setting(inputs.config, key.name).number * (on ? stays_on : 1);
 }
 
-bool wants(const Inputs& inputs, double guests, std::span<const double> memory, bool features,
+bool wants(const Inputs& inputs, double injected, std::span<const double> memory, bool features,
            const Schedule& next) {
   const bool on = memory[on_at] > 0;
   // All parameters are sent after every step only where that costs next to nothing.
   const bool sends_all = leaves_compression_to_when(inputs.config) && next.way.keep_ratio >= 1;
-  if (guests <= 0 || sends_all) return false;
+  if (injected <= 0 || sends_all) return false;
   // Few local steps indicate drift. A budget may demand many; then labels with little in common drift, too
   // (measured: bench/published c1-skew), as do features.
-  const bool drifts = !chosen_steps(inputs) || next.steps() <= own_steps_then ||
+  const bool drifts = !chosen_steps(inputs) || next.steps() <= local_steps_then ||
                       memory[skew_at] > little_in_common || features;
-  return (on || drifts) && saves_bytes(inputs, guests, memory[row_bytes_at], next);
+  return (on || drifts) && saves_bytes(inputs, injected, memory[row_bytes_at], next);
 }
 
 std::string percent(double share) {
@@ -144,12 +144,12 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const bool features = exceeds(inputs, memory[features_at], keys[2], was_on);
   const double most = setting(inputs.config, keys[0].name).number;
   const double share = labels ? most : std::min(most, share_for_features);
-  const double guests = share / (1 - share);
-  const bool on = n > 1 && (labels || features) && wants(inputs, guests, memory, features, plan.next);
+  const double injected = share / (1 - share);
+  const bool on = n > 1 && (labels || features) && wants(inputs, injected, memory, features, plan.next);
   memory[on_at] = on ? 1 : 0;
   keep_finite(memory);
   if (!on) return;
-  send_copies(inputs.config, std::vector<bool>(n, true), guests / static_cast<double>(n - 1), guests,
+  inject_rows(inputs.config, std::vector<bool>(n, true), injected / static_cast<double>(n - 1), injected,
               plan.next);
   plan.why = (labels ? "label skew " + percent(memory[skew_at]) + ""
                      : percent(memory[features_at]) + " of a feature's variance lies between devices") +

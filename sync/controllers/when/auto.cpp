@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sync/coding/sketch.h"
-#include "sync/controllers/agreement_choice.h"
 #include "sync/controllers/overlap.h"
+#include "sync/controllers/sync_choice.h"
 #include "sync/policy/coherence.h"
 
 namespace rivulet::sync::policy {
@@ -23,7 +23,7 @@ namespace {
 //           gradually.
 //
 // Among the choices within the limits, takes the one of minimum loss, which grows with local steps and with
-// each halving of the keep ratio (measured: bench/agreeing, docs/adr/0030). Measurements describe the
+// each halving of the keep ratio (measured: bench/synchronizing, docs/adr/0030). Measurements describe the
 // previous synchronization, so choices lag by one.
 
 constexpr std::array keys{
@@ -35,7 +35,7 @@ constexpr std::array keys{
                 "records or as bytes per time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
         .fits = [](std::string_view text) { return budget_of(text).has_value(); },
         .form = "like 0.1 of stream, 50 kB/s or 2 GB/month"},
-    Key{.name = "sync.own_steps_max",
+    Key{.name = "sync.local_steps_max",
         .type = KeyType::integer,
         .text = "32",
         .help = "of policy auto: maximum local steps, unless the budget demands more",
@@ -46,27 +46,27 @@ constexpr std::array keys{
 
 constexpr std::array measurements{
     FactField{"record_bytes", "bytes of the records that its rows come from"},
-    FactField{"apart_seconds", "seconds since the last synchronization"},
+    FactField{"local_seconds", "seconds since the last synchronization"},
     FactField{"stepping_seconds", "seconds that its local steps took"},
     FactField{"sent_bytes", "bytes sent since its last facts"},
     FactField{"exchange_seconds", "seconds of the last exchange, without waiting for later devices"},
     FactField{"steps_signal", "inner product of the sums of its odd and its even steps"},
     FactField{"steps_noise", "a quarter of the squared distance of these sums"},
-    FactField{"copies_bytes", "bytes of injected rows sent since its last facts"},
-    FactField{"movement_sketch", "sketch of its delta", Sketch::small},
+    FactField{"injected_bytes", "bytes of injected rows sent since its last facts"},
+    FactField{"delta_sketch", "sketch of its delta", Sketch::small},
 };
 enum Field : std::size_t {
   record_bytes,
-  apart_seconds,
+  local_seconds,
   stepping_seconds,
   sent_bytes,
   exchange_seconds,
   steps_signal,
   steps_noise,
-  copies_bytes,
-  movement_sketch,
+  injected_bytes,
+  delta_sketch,
 };
-constexpr double facts_bytes = facts_head_bytes + sizeof(float) * (movement_sketch + Sketch::small) + 64;
+constexpr double facts_bytes = facts_head_bytes + sizeof(float) * (delta_sketch + Sketch::small) + 64;
 
 constexpr std::array figures{
     Figure{"coherence", "similarity of the devices' deltas: about 1 where streams are alike", alike_at},
@@ -116,19 +116,19 @@ std::uint32_t steps_of(const Inputs& inputs, std::size_t rank) {
              : 1;
 }
 
-std::vector<Movement> movements_of(const Inputs& inputs) {
-  std::vector<Movement> movements;
-  movements.reserve(inputs.table.size());
+std::vector<Delta> deltas_of(const Inputs& inputs) {
+  std::vector<Delta> deltas;
+  deltas.reserve(inputs.table.size());
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
     const Facts& facts = inputs.table.facts[rank];
     const auto all = std::span(facts.measurements).subspan(inputs.measured);
-    movements.push_back({.rows = static_cast<double>(facts.rows),
-                         .sketch = all.subspan(movement_sketch, Sketch::small),
-                         .signal = all[steps_signal],
-                         .noise = all[steps_noise],
-                         .steps = static_cast<double>(steps_of(inputs, rank))});
+    deltas.push_back({.rows = static_cast<double>(facts.rows),
+                      .sketch = all.subspan(delta_sketch, Sketch::small),
+                      .signal = all[steps_signal],
+                      .noise = all[steps_noise],
+                      .steps = static_cast<double>(steps_of(inputs, rank))});
   }
-  return movements;
+  return deltas;
 }
 
 void average(double& place, double now, double weight) {
@@ -146,18 +146,18 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
   double stepping = 0;
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
     sent = std::max(sent, amount(inputs, rank, sent_bytes));
-    seconds = std::max(seconds, amount(inputs, rank, apart_seconds));
+    seconds = std::max(seconds, amount(inputs, rank, local_seconds));
     stepping = std::max(stepping, amount(inputs, rank, stepping_seconds));
   }
   if (bytes > 0) average(memory[step_bytes_at], bytes / turns, 0.5);
   if (stepping > 0) average(memory[step_seconds_at], stepping / turns, 0.5);
   if (seconds > 0) {
-    const double lost = seconds - sum_of(inputs, apart_seconds) / n;
+    const double lost = seconds - sum_of(inputs, local_seconds) / n;
     average(memory[wait_at], lost * busy_share(inputs.table, seconds / turns), 0.2);
   }
   if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
   if (inputs.entered.injected_per_row() > 0)
-    average(memory[copies_at], sum_of(inputs, copies_bytes) / n, 0.5);
+    average(memory[injected_at], sum_of(inputs, injected_bytes) / n, 0.5);
   const double seen = wire_bytes(sent, inputs.table.size());
   const double left = seen + unseen_bytes(inputs.entered.way, inputs.table.size());
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
@@ -182,7 +182,7 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
   double seconds = 0;
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
     sent = std::max(sent, amount(inputs, rank, sent_bytes));
-    seconds = std::max(seconds, amount(inputs, rank, apart_seconds));
+    seconds = std::max(seconds, amount(inputs, rank, local_seconds));
   }
   const auto n = static_cast<double>(inputs.table.size());
   seconds += sum_of(inputs, exchange_seconds) / n;
@@ -204,7 +204,7 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
 void step_back(std::span<double> memory) {
   memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
   memory[overshot_at] = recovery;
-  memory[settled_at] = settling;
+  memory[stable_at] = settling;
   Plateau(memory.subspan(plateau_at)).restart();
 }
 
@@ -240,7 +240,7 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   double loss_sum = 0;
   for (const Facts& f : inputs.table.facts) loss_sum += finite(f.loss_sum);
   Plateau(memory.subspan(plateau_at)).add(loss_sum, rows, memory[loss_noise_at]);
-  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)), inputs.entered.steps());
+  CoherenceFilter(memory.subspan(alike_at)).add(coherence(deltas_of(inputs)), inputs.entered.steps());
 }
 
 /// Late deltas do harm while the model changes fast: while the loss still falls, or after a jump.
@@ -250,7 +250,7 @@ bool is_calm(std::span<const double> memory) {
 }
 
 /// Increases local steps gradually and cuts them at once. `least`: devices that train on injected rows step
-/// alike for a while, whatever their deltas look like early on (measured: bench/agreeing skew).
+/// alike for a while, whatever their deltas look like early on (measured: bench/synchronizing skew).
 void follow_streams(double least, double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
   memory[most_at] = std::max(memory[most_at], least);
@@ -262,7 +262,7 @@ void follow_streams(double least, double most, std::span<double> memory) {
     return;
   }
   const bool limits = memory[steps_at] >= memory[most_at] && memory[overshot_at] == 0;
-  if (streams.alike() > streams_are_alike && limits && memory[settled_at] >= settling)
+  if (streams.alike() > streams_are_alike && limits && memory[stable_at] >= settling)
     memory[most_at] = std::min(most, 2 * memory[most_at]);
 }
 
@@ -275,7 +275,7 @@ void rest(const Inputs& inputs, double most, std::span<double> memory) {
     return;
   }
   const double longest = std::max(1.0, std::min(most, memory[most_at]));
-  if (memory[rest_at] == 0 || memory[settled_at] >= settling)
+  if (memory[rest_at] == 0 || memory[stable_at] >= settling)
     memory[rest_at] = 2 * std::max(memory[rest_at], memory[steps_at]);
   memory[rest_at] = std::clamp(memory[rest_at], 1.0, longest);
 }
@@ -312,16 +312,17 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
     CoherenceFilter(memory.subspan(alike_at)).begin_anew();
   }
   pay(inputs, budget, begins, memory);
-  follow_streams(inputs.entered.injected_per_row() > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
+  follow_streams(inputs.entered.injected_per_row() > 0 ? std::min(steps_with_injection, most) : 1, most,
+                 memory);
   rest(inputs, most, memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
   const Choice best = chooser.best();
   Choice choice = best;
   if (chooser.may_stay(best)) choice = {memory[steps_at], memory[keep_at], 0, best.fits};
-  choice.steps = std::clamp(finite(choice.steps), 1.0, longest_apart);
+  choice.steps = std::clamp(finite(choice.steps), 1.0, local_steps_of_budget_max);
   choice.keep = std::clamp(finite(choice.keep), least_keep, 1.0);
   const bool changes = choice.steps != memory[steps_at] || choice.keep != memory[keep_at];
-  memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
+  memory[stable_at] = changes ? 0 : memory[stable_at] + 1;
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
   const bool sums = sums_gradients(inputs, memory);
@@ -343,8 +344,8 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   keep_finite(memory);
 }
 
-double most_with_copies(const PolicyConfig& config) {
-  return std::min(steps_with_copies, setting(config, keys[1].name).number);
+double steps_max_with_injection(const PolicyConfig& config) {
+  return std::min(steps_with_injection, setting(config, keys[1].name).number);
 }
 
 bool overlaps(const PolicyConfig& config) {
@@ -365,7 +366,7 @@ const ControllerEntry when_auto{.role = Role::when,
                                 .contributes_deltas = [](const PolicyConfig&) { return true; },
                                 .joint = true,
                                 .plans_steps = true,
-                                .steps_with_copies = &most_with_copies,
+                                .steps_with_injection = &steps_max_with_injection,
                                 .overlaps = &overlaps};
 
 }  // namespace rivulet::sync::policy

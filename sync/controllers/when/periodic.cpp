@@ -10,7 +10,7 @@ namespace {
 // local steps, or T seconds.
 
 constexpr std::array keys{
-    Key{.name = "sync.own_steps",
+    Key{.name = "sync.local_steps",
         .type = KeyType::integer,
         .text = "10",
         .help = "of policy periodic: local steps per synchronization; 1 = every step",

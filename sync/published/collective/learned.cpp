@@ -28,10 +28,10 @@ constexpr std::array patterns{Pattern::to_all, Pattern::chosen_by_one, Pattern::
 constexpr std::size_t gather = 0, shared_index = 1, ring = 2, halving = 3;
 
 constexpr std::array keys{kept_key};
-constexpr std::array fields_wanted{
+constexpr std::array fields_requested{
     kept_fields[0],
     kept_fields[1],
-    FactField{"apart_seconds", "seconds since the last synchronization"},
+    FactField{"local_seconds", "seconds since the last synchronization"},
     FactField{"exchange_seconds", "seconds of the last exchange, without waiting for later devices"},
 };
 constexpr std::size_t exchange_seconds = 3;
@@ -189,7 +189,7 @@ const ControllerEntry collective_learned{
     .help = "the faster of two published collectives, by measurement (Flexible)",
     .propose = &propose,
     .keys = keys,
-    .fact_fields = fields_wanted,
+    .fact_fields = fields_requested,
     .memory = memory_size,
     .figures = figures,
     .slow = {[](const PolicyConfig&) { return half_life_of_mean(newest); }, changes_at}};

@@ -54,7 +54,7 @@ enum Place : std::size_t {
   rounds_at,     ///< rounds with an exchange
   low_at,        ///< index in the ladder
   candidate_at,  ///< index in the ladder
-  settled_at,    ///< 1: the search is over
+  stable_at,     ///< 1: the search is over
   sent_at,       ///< 1 + index in the ladder of the previous round; 0: everything or nothing was sent
   factor_at,     ///< compression factor of the previous round
   gain_at,       ///< mean gain of the candidate
@@ -72,7 +72,7 @@ constexpr std::array figures{
     Figure{"compression_factor",
            "factor by which the last contributions were compressed; 1: everything was sent", factor_at},
     Figure{"gain", "smoothed gain of the candidate", gain_at},
-    Figure{"settled", "1: the search is over", settled_at},
+    Figure{"settled", "1: the search is over", stable_at},
 };
 constexpr double least_tries = 20;  ///< rounds before the speed of a factor counts
 
@@ -95,7 +95,7 @@ double rows_of(const FactsTable& table) {
 /// Speeds of other links or batches are invalid. Restarts the search with new measurements.
 void forget_speeds(std::span<double> memory) {
   std::ranges::fill(memory.subspan(tries_at, ladder.size()), 0.0);
-  memory[drift_at] = memory[scatter_at] = memory[settled_at] = 0;
+  memory[drift_at] = memory[scatter_at] = memory[stable_at] = 0;
 }
 
 /// Whether exchange times have changed by more than a tenth and more than their noise.
@@ -133,7 +133,7 @@ void look_for_end(double omega, std::span<double> memory) {
   for (std::size_t i = 0; i + 1 < ladder.size(); ++i) {
     if (memory[tries_at + i] < least_tries || memory[tries_at + i + 1] < least_tries) continue;
     if (!alike(memory[speeds_at + i], memory[speeds_at + i + 1], omega)) continue;
-    memory[settled_at] = 1;
+    memory[stable_at] = 1;
     memory[low_at] = memory[candidate_at] = static_cast<double>(i);
     return;
   }
@@ -147,7 +147,7 @@ void climb(const Inputs& inputs, std::span<double> memory) {
   if (alike(memory[gains_at + low], memory[gains_at + candidate], omega))
     memory[low_at] = memory[candidate_at];
   look_for_end(omega, memory);
-  if (memory[settled_at] == 0)
+  if (memory[stable_at] == 0)
     memory[candidate_at] = std::min(memory[candidate_at] + 1, static_cast<double>(ladder.size() - 1));
 }
 
@@ -157,7 +157,7 @@ void count(const Inputs& inputs, std::span<double> memory) {
   memory[rounds_at] += 1;
   const double window = number(inputs, 2);
   const double in_window = memory[rounds_at] - window * std::floor(memory[rounds_at] / window);
-  if (in_window == 0 && memory[settled_at] == 0) climb(inputs, memory);
+  if (in_window == 0 && memory[stable_at] == 0) climb(inputs, memory);
 }
 
 void learn(const Inputs& inputs, std::span<double> memory) {
@@ -178,8 +178,8 @@ std::size_t choose(double epsilon, bool may_search, std::span<double> memory) {
   const std::size_t low = place(memory[low_at]);
   const std::size_t candidate = place(memory[candidate_at]);
   if (memory[gains_at + candidate] >= epsilon) return 1 + candidate;
-  if (memory[settled_at] != 0 && may_search) {  // the result no longer holds: search again one factor lower
-    memory[settled_at] = 0;
+  if (memory[stable_at] != 0 && may_search) {  // the result no longer holds: search again one factor lower
+    memory[stable_at] = 0;
     memory[low_at] = static_cast<double>(low > 0 ? low - 1 : 0);
   }
   const std::size_t now_low = place(memory[low_at]);

@@ -4,8 +4,8 @@
 
 #include "sync/controllers/batch_rows.h"
 #include "sync/controllers/linear_fit.h"
-#include "sync/policy/agreement_cost.h"
 #include "sync/policy/coherence.h"
+#include "sync/policy/sync_cost.h"
 #include "sync/published/gain.h"
 
 namespace rivulet::sync::policy {
@@ -44,14 +44,14 @@ constexpr std::array keys{
 };
 
 constexpr std::array own_fields{
-    FactField{"apart_seconds", "seconds since the last synchronization"},
+    FactField{"local_seconds", "seconds since the last synchronization"},
     FactField{"sent_bytes", "bytes sent since its last facts"},
     FactField{"exchange_seconds", "seconds of the last exchange, without waiting for later devices"},
 };
-constexpr std::array fields_wanted{gain_fields[0], gain_fields[1], gain_fields[2],
-                                   own_fields[0],  own_fields[1],  own_fields[2]};
+constexpr std::array fields_requested{gain_fields[0], gain_fields[1], gain_fields[2],
+                                      own_fields[0],  own_fields[1],  own_fields[2]};
 constexpr std::size_t numbers_of_gain = gain_keeps.size() + 2;
-enum Field : std::size_t { apart_seconds = numbers_of_gain, sent_bytes, exchange_seconds };
+enum Field : std::size_t { local_seconds = numbers_of_gain, sent_bytes, exchange_seconds };
 
 enum Place : std::size_t {
   rounds_at,
@@ -193,7 +193,7 @@ const ControllerEntry compression_moo{
     .help = "the best compromise between time and gain among a few keep ratios (Flexible)",
     .propose = &propose,
     .keys = keys,
-    .fact_fields = fields_wanted,
+    .fact_fields = fields_requested,
     .memory = memory_size,
     .figures = figures,
     .slow = {[](const PolicyConfig& config) { return setting(config, keys[3].name).number; }, changes_at}};

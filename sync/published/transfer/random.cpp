@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/rng.h"
-#include "sync/controllers/copies.h"
+#include "sync/controllers/injection.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -46,8 +46,8 @@ void propose(const Inputs& inputs, std::span<double> /*memory*/, RoundPlan& plan
     std::swap(ranks[i], ranks[i + rng.below(n - i)]);
     sends[ranks[i]] = true;
   }
-  const double guests = share * static_cast<double>(std::min(chosen, n));
-  send_copies(inputs.config, sends, share, guests, plan.next);
+  const double injected = share * static_cast<double>(std::min(chosen, n));
+  inject_rows(inputs.config, sends, share, injected, plan.next);
   plan.why = std::to_string(std::min(chosen, n)) + " devices send injected rows";
 }
 

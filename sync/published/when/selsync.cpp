@@ -58,11 +58,11 @@ constexpr std::array measurements{
               "largest change of its smoothed squared gradient norm since the last synchronization"},
 };
 
-enum Place : std::size_t { steps_at, agreements_at, own_share_at, delta_at, calls_at, memory_size };
+enum Place : std::size_t { steps_at, syncs_at, own_share_at, delta_at, requests_at, memory_size };
 constexpr std::array figures{
     Figure{"own_share", "share of local steps: LSSR", own_share_at},
     Figure{"delta", "change from which a device requests synchronization", delta_at},
-    Figure{"calls", "devices that requested the last synchronization", calls_at},
+    Figure{"requests", "devices that requested the last synchronization", requests_at},
 };
 constexpr double follow =
     0.1;  ///< correction per synchronization, as a share of the difference to the target
@@ -88,8 +88,8 @@ double steps_of(const Inputs& inputs) {
 
 void count(const Inputs& inputs, double steps, std::span<double> memory) {
   memory[steps_at] += steps;
-  memory[agreements_at] += 1;
-  memory[own_share_at] = 1 - memory[agreements_at] / memory[steps_at];
+  memory[syncs_at] += 1;
+  memory[own_share_at] = 1 - memory[syncs_at] / memory[steps_at];
   const double target = number(inputs, 4);
   if (target > 0 && !inputs.settling)
     memory[delta_at] = std::max(least_delta, memory[delta_at] * (1 + follow * (target - (1 - 1 / steps))));
@@ -111,20 +111,20 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (delta == 0) plan.next.local.reset();  // saves the request: all enter after every step
   if (plan.next.local)
     plan.next.local = LocalSchedule{.steps = static_cast<std::uint32_t>(number(inputs, 3)),
-                                    .early = EarlyCall{delta, HalfLife(number(inputs, 1)).weight()}};
+                                    .early = EarlySync{delta, HalfLife(number(inputs, 1)).weight()}};
   const double steps = steps_of(inputs);
-  memory[calls_at] = static_cast<double>(callers(inputs, delta));
+  memory[requests_at] = static_cast<double>(callers(inputs, delta));
   const double wanted =
       std::max(1.0, std::ceil(number(inputs, 2) * static_cast<double>(inputs.table.size())));
   const bool complete = steps >= plan.next.steps() || plan.now.mode != Mode::delta || !inputs.entered.local;
-  if (steps > 0 && !complete && memory[calls_at] > 0 && memory[calls_at] < wanted) {
-    plan.now.mode = Mode::hold;
-    plan.why = std::to_string(std::lround(memory[calls_at])) + " devices request synchronization, " +
+  if (steps > 0 && !complete && memory[requests_at] > 0 && memory[requests_at] < wanted) {
+    plan.now.mode = Mode::defer;
+    plan.why = std::to_string(std::lround(memory[requests_at])) + " devices request synchronization, " +
                std::to_string(std::lround(wanted)) + " are needed";
   } else if (steps > 0) {
     count(inputs, steps, memory);
-    plan.why = (memory[calls_at] > 0
-                    ? std::to_string(std::lround(memory[calls_at])) + " devices requested synchronization"
+    plan.why = (memory[requests_at] > 0
+                    ? std::to_string(std::lround(memory[requests_at])) + " devices requested synchronization"
                     : std::string("no device requested synchronization")) +
                " in " + std::to_string(std::lround(steps)) + " steps";
   }

@@ -81,7 +81,7 @@ AddressTowards::~AddressTowards() {
 
 // getaddrinfo() cannot be cancelled, and takes as long as resolv.conf allows for each server. So it runs on a
 // detached thread.
-void AddressTowards::ask() {
+void AddressTowards::resolve() {
   if (answers_) return;
   answers_ = std::make_shared<Answers>();
   if (question_.joinable()) question_.join();
@@ -99,7 +99,7 @@ void AddressTowards::ask() {
 }
 
 Result<std::string> AddressTowards::find(Duration patience) {
-  ask();
+  resolve();
   std::unique_lock lock(answers_->mutex);
   std::string found;
   answers_->news.wait_for(lock, patience, [&] {

@@ -23,7 +23,7 @@ class AddressTowards {
   AddressTowards& operator=(const AddressTowards&) = delete;
 
   /// Starts to look up the hosts, unless a lookup is running. Keeps addresses that have a route.
-  void ask();
+  void resolve();
   /// Returns the numeric address, waiting up to `patience`. Errors: unavailable (no answer yet, or a route to
   /// no host; the next call looks up again).
   Result<std::string> find(Duration patience);

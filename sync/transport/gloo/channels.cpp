@@ -59,7 +59,7 @@ Status Channels::post(Operation& op, std::span<std::byte> bytes, std::size_t chu
     const auto part = bytes.first(std::min(bytes.size(), chunk));
     auto work = op.sending ? group_->send(op.peer, tag, part) : group_->receive(op.peer, tag, part);
     if (!work) return work.error();
-    waiter_for(op).add(channel_of(op), {std::move(work).value(), &op, part.size()}, !is_asked_for(op.lane));
+    waiter_for(op).add(channel_of(op), {std::move(work).value(), &op, part.size()}, !is_requested(op.lane));
     bytes = bytes.subspan(part.size());
   }
   return ok();

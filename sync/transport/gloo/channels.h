@@ -11,7 +11,7 @@
 namespace rivulet::sync::gloo_door {
 
 /// Lanes of a round: the train thread waits for the operations that it has posted there.
-constexpr bool is_asked_for(Lane lane) {
+constexpr bool is_requested(Lane lane) {
   return lane == Lane::facts || lane == Lane::section || lane == Lane::payload || lane == Lane::sum ||
          lane == Lane::phase || lane == Lane::speculative;
 }
@@ -27,8 +27,8 @@ class Channels {
   void connected(std::unique_ptr<Group> group);
   /// Only while connected.
   [[nodiscard]] Pulse pulse(std::uint32_t peer) { return group_->pulse(peer); }
-  void say(const Obituary& last_words) {
-    if (group_ != nullptr) group_->say(last_words);
+  void announce(const Obituary& last_words) {
+    if (group_ != nullptr) group_->log(last_words);
   }
   void hand_out();
   void tick();

@@ -33,10 +33,10 @@ class Dialer {
     sockaddr_storage address{};
     std::int64_t number = 0;
     Answered answered;
-    std::vector<int> calls;  ///< descriptors, oldest first
-    TimePoint called_at;
+    std::vector<int> dials;  ///< descriptors, oldest first
+    TimePoint dialed_at;
   };
-  void call(Peer& peer) const;
+  void dial_peer(Peer& peer) const;
   static bool greet(int fd, std::int64_t number);
   void look(Peer& peer);
 

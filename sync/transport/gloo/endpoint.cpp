@@ -15,7 +15,7 @@ GlooEndpoint::GlooEndpoint(const GlooConfig& config, const Clock& clock, Connect
       alarm_(clock) {
   request_.cancel = &cancel_;
   request_.on_arrival = [this](Lane lane) {
-    if (!is_asked_for(lane)) alarm_.arrived();
+    if (!is_requested(lane)) alarm_.arrived();
   };
   comm_ = std::thread([this] { run(); });
   pthread_setname_np(comm_.native_handle(), "comm");
@@ -32,7 +32,7 @@ void GlooEndpoint::close() noexcept {
 Progress GlooEndpoint::connected() {
   switch (stage_.load(std::memory_order_acquire)) {
     case Stage::connecting: return Progress::pending;
-    case Stage::standing: return Progress::done;
+    case Stage::attached: return Progress::done;
     case Stage::failed: break;
   }
   return Progress::failed;
@@ -128,9 +128,9 @@ void GlooEndpoint::forget_finished() {
 bool GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
   (op.sending ? bytes_sent_[static_cast<std::size_t>(traffic_of(op.lane))] : bytes_received_) += bytes;
   last_progress_ns_ = clock_.now().time_since_epoch().count();
-  if (!op.sending) peers_[op.peer].heard_ns = last_progress_ns_.load();
+  if (!op.sending) peers_[op.peer].received_ns = last_progress_ns_.load();
   if (op.chunks_left.fetch_sub(1) != 1) return false;
-  if (op.lane == Lane::shutdown && !op.sending) peers_[op.peer].said_shutdown = true;
+  if (op.lane == Lane::shutdown && !op.sending) peers_[op.peer].announced_shutdown = true;
   if (op.phase.exchange(Operation::over) == Operation::counted) {
     --peers_[op.peer].waiting;
     --waiting_;

@@ -27,9 +27,9 @@ namespace rivulet::sync::gloo_door {
 /// State of one peer, shared between the threads.
 struct Peer {
   std::atomic<std::uint32_t> waiting{0};     ///< operations that count for the deadline
-  std::atomic<std::int64_t> heard_ns{0};     ///< when its last byte was received
+  std::atomic<std::int64_t> received_ns{0};  ///< when its last byte was received
   std::atomic<bool> awaits_shutdown{false};  ///< its shutdown message may have arrived unseen by our waiter
-  std::atomic<bool> said_shutdown{false};
+  std::atomic<bool> announced_shutdown{false};
   std::atomic<bool> broken{false};  ///< a waiter or a post failed on its closed connection
   // comm thread
   std::string how;
@@ -37,7 +37,7 @@ struct Peer {
   bool departed = false;
 };
 
-enum class Stage : std::uint8_t { connecting, standing, failed };
+enum class Stage : std::uint8_t { connecting, attached, failed };
 
 class GlooEndpoint final : public Transport, public ChunkSink {
  public:

@@ -23,10 +23,10 @@ void GlooEndpoint::run() {
     return;
   }
   channels_.connected(std::move(group));
-  stage_.store(Stage::standing, std::memory_order_release);
+  stage_.store(Stage::attached, std::memory_order_release);
   wake_.notify();
-  while (stage_ == Stage::standing && sleep_until_tick()) look();
-  if (stage_ == Stage::standing) {
+  while (stage_ == Stage::attached && sleep_until_tick()) look();
+  if (stage_ == Stage::attached) {
     channels_.take_down();
     error_ = {ErrorCode::cancelled, "this device closed the view"};
     stage_.store(Stage::failed, std::memory_order_release);
@@ -49,11 +49,11 @@ bool GlooEndpoint::sleep_until_tick() {
 
 void GlooEndpoint::look() {
   suspects_ = false;
-  for (std::uint32_t peer = 0; peer < world() && stage_ == Stage::standing; ++peer) {
+  for (std::uint32_t peer = 0; peer < world() && stage_ == Stage::attached; ++peer) {
     if (peer != rank() && !peers_[peer].departed) look_at_peer(peer);
   }
-  if (stage_ == Stage::standing) look_at_deadline();
-  if (stage_ == Stage::standing) channels_.tick();
+  if (stage_ == Stage::attached) look_at_deadline();
+  if (stage_ == Stage::attached) channels_.tick();
 }
 
 void GlooEndpoint::look_at_peer(std::uint32_t index) {
@@ -63,7 +63,7 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
     return fail(
         {ErrorCode::peer_lost, rank_name(view_, index) + " sent an unexpected message: " + *pulse.refused},
         static_cast<int>(index));
-  if (pulse.told && pulse.told->rank == rank()) {
+  if (pulse.reported && pulse.reported->rank == rank()) {
     // A rank that waits for this device declared it lost, while this device waits for another: name that one.
     const auto quiet =
         waiting_ > 0 && silence() >= config_.transport.progress_deadline / 2 ? quietest() : std::nullopt;
@@ -71,23 +71,23 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
     return fail({ErrorCode::peer_lost, rank_name(view_, index) + " reported this device as lost"},
                 static_cast<int>(index));
   }
-  if (pulse.told) {
-    return fail({pulse.told->code,
-                 rank_name(view_, pulse.told->rank) + " was lost, reported by " + rank_name(view_, index)},
-                static_cast<int>(pulse.told->rank));
+  if (pulse.reported) {
+    return fail({pulse.reported->code, rank_name(view_, pulse.reported->rank) + " was lost, reported by " +
+                                           rank_name(view_, index)},
+                static_cast<int>(pulse.reported->rank));
   }
   if (!pulse.broken && !peer.broken) return;
   if (peer.how.empty()) peer.how = pulse.why;
   const TimePoint now = clock_.now();
   if (!peer.suspected_at) peer.suspected_at = now;
   const Duration age = now - *peer.suspected_at;
-  const bool draining = peer.said_shutdown || peer.awaits_shutdown;
+  const bool draining = peer.announced_shutdown || peer.awaits_shutdown;
   const bool unclear = !pulse.broken || (draining && peer.waiting > 0);
   if (age < (unclear ? settle_longest : settle)) {
     suspects_ = true;
     return;
   }
-  if (peer.said_shutdown && peer.waiting == 0) {
+  if (peer.announced_shutdown && peer.waiting == 0) {
     peer.departed = true;
     return;
   }
@@ -114,7 +114,7 @@ std::optional<std::uint32_t> GlooEndpoint::quietest() {
   std::optional<std::uint32_t> quiet;
   for (std::uint32_t peer = 0; peer < world(); ++peer) {
     if (peers_[peer].waiting == 0) continue;
-    if (!quiet || peers_[peer].heard_ns < peers_[*quiet].heard_ns) quiet = peer;
+    if (!quiet || peers_[peer].received_ns < peers_[*quiet].received_ns) quiet = peer;
   }
   return quiet;
 }
@@ -124,7 +124,7 @@ std::optional<std::uint32_t> GlooEndpoint::quietest() {
 void GlooEndpoint::fail(Error error, int rank) {
   error_ = std::move(error);
   lost_rank_ = rank;
-  if (rank >= 0) channels_.say({static_cast<std::uint32_t>(rank), error_.code});
+  if (rank >= 0) channels_.announce({static_cast<std::uint32_t>(rank), error_.code});
   channels_.take_down();
   stage_.store(Stage::failed, std::memory_order_release);
   wake_.notify();

@@ -35,7 +35,7 @@ std::shared_ptr<PeerDoor> door_of(const void* listener) {
   return it == known().listeners.end() ? nullptr : it->second;
 }
 
-std::shared_ptr<PeerDoor> take_guest(const void* socket) {
+std::shared_ptr<PeerDoor> take_accepted(const void* socket) {
   const std::lock_guard lock(known().mutex);
   const auto node = known().received_rows.extract(socket);
   return node.empty() ? nullptr : node.mapped();
@@ -97,7 +97,7 @@ ssize_t Socket::read(void* buffer, std::size_t bytes) {
   do {
     got = ::read(fd_, buffer, bytes);
   } while (got < 0 && errno == EINTR);
-  const auto door = take_guest(this);
+  const auto door = take_accepted(this);
   PeerDoor::Number number = 0;
   if (door == nullptr || got < 0) return got;
   if (got != static_cast<ssize_t>(sizeof number)) return 0;

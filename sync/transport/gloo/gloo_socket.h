@@ -13,7 +13,7 @@ class BehindDoor {
   BehindDoor(const BehindDoor&) = delete;
   BehindDoor& operator=(const BehindDoor&) = delete;
   /// True once Gloo has requested the door. False: this LibTorch uses its own, unguarded sockets.
-  [[nodiscard]] bool stands() const noexcept { return next_offsets_; }
+  [[nodiscard]] bool attached() const noexcept { return next_offsets_; }
   /// Called by Gloo's socket: returns the door for the socket about to listen on this thread, or null.
   static std::shared_ptr<PeerDoor> take() noexcept;
 

@@ -60,7 +60,7 @@ bool follows_brokers(const GlooConfig& config) {
 class BoundAddress {
  public:
   explicit BoundAddress(const GlooConfig& config) : bind_(config.bind), towards_(config.towards) {
-    if (follows_brokers(config)) towards_.ask();
+    if (follows_brokers(config)) towards_.resolve();
   }
   Result<std::string> find(Duration patience) {
     return bind_ == automatic ? towards_.find(patience) : gloo_door::local_address(bind_);

@@ -144,7 +144,7 @@ class GlooGroup final : public Group {
     return (*links_)->data_broken(peer);
   }
   Pulse pulse(std::uint32_t peer) override;
-  void say(const Obituary& last_words) override;
+  void log(const Obituary& last_words) override;
 
  private:
   WorkPtr post(bool sending, std::uint32_t peer, int tag, const void* data, std::size_t bytes) {
@@ -166,7 +166,7 @@ class GlooGroup final : public Group {
   // That thread is joined when the group is destroyed, also if the constructor fails.
   std::unique_ptr<DoorKept> door_;
   std::unique_ptr<LinksKept> links_;
-  std::vector<LastWords> said_;
+  std::vector<LastWords> logged_;
   std::vector<LastWords> last_words_;
   c10::intrusive_ptr<ProcessGroup> group_;
   std::uint32_t rank_;
@@ -191,8 +191,8 @@ Pulse GlooGroup::pulse(std::uint32_t peer) {
     sentinel.reset();
     const LastWords& words = last_words_[peer];
     const bool silence = words.code == 1 + static_cast<std::uint32_t>(ErrorCode::timed_out);
-    pulse.told = Obituary{words.rank < last_words_.size() ? words.rank : peer,
-                          silence ? ErrorCode::timed_out : ErrorCode::peer_lost};
+    pulse.reported = Obituary{words.rank < last_words_.size() ? words.rank : peer,
+                              silence ? ErrorCode::timed_out : ErrorCode::peer_lost};
   } catch (const std::exception& e) {
     pulse.broken = true;
     pulse.why = plain(e.what());
@@ -200,12 +200,12 @@ Pulse GlooGroup::pulse(std::uint32_t peer) {
   return pulse;
 }
 
-void GlooGroup::say(const Obituary& last_words) {
-  said_.assign(1, {last_words.rank, static_cast<std::uint32_t>(last_words.code) + 1});
+void GlooGroup::log(const Obituary& last_words) {
+  logged_.assign(1, {last_words.rank, static_cast<std::uint32_t>(last_words.code) + 1});
   for (std::uint32_t peer = 0; peer < sentinels_.size(); ++peer) {
     if (peer == rank_) continue;
     try {
-      farewells_.push_back(post(true, peer, sentinel_tag, said_.data(), sizeof(LastWords)));
+      farewells_.push_back(post(true, peer, sentinel_tag, logged_.data(), sizeof(LastWords)));
     } catch (const std::exception&) {
       continue;  // this peer is lost too; the others still get the obituary
     }
@@ -239,7 +239,7 @@ std::unique_ptr<Group> connect_behind(std::unique_ptr<DoorKept> door, const std:
     const BatchScheduling batch;
     const BehindDoor behind(opened);
     options->devices.assign(meshes, ProcessGroup::createDeviceForHostname(request.address, false));
-    if (!behind.stands()) throw std::runtime_error("this LibTorch's Gloo accepts unchecked connections");
+    if (!behind.attached()) throw std::runtime_error("this LibTorch's Gloo accepts unchecked connections");
   }
   const auto world = static_cast<int>(request.view.world());
   const auto rank = static_cast<int>(request.view.rank);
@@ -249,7 +249,7 @@ std::unique_ptr<Group> connect_behind(std::unique_ptr<DoorKept> door, const std:
     group =
         c10::make_intrusive<ProcessGroup>(c10::make_intrusive<BookStore>(rendezvous), rank, world, options);
   }
-  links->wait_until_all_stand(std::size_t{meshes} * (request.view.world() - 1));
+  links->wait_until_attached(std::size_t{meshes} * (request.view.world() - 1));
   door->door().shut();
   return std::make_unique<GlooGroup>(std::move(door), std::move(kept), std::move(group), request.view.rank,
                                      request.view.world());

@@ -39,7 +39,7 @@ struct Obituary {
 /// State of a peer's connection.
 struct Pulse {
   bool broken = false;
-  std::optional<Obituary> told;
+  std::optional<Obituary> reported;
   std::string why;
   std::optional<std::string> refused;  ///< why its message was rejected
 };
@@ -73,7 +73,7 @@ class Group {
   /// Returns how the peer's connection ended; empty: it is open. Any thread.
   [[nodiscard]] virtual std::optional<std::string> broken(std::uint32_t peer) const = 0;
   /// Sends the rank that this one lost to all peers, as far as the sockets accept it at once.
-  virtual void say(const Obituary& last_words) = 0;
+  virtual void log(const Obituary& last_words) = 0;
 };
 
 struct ConnectRequest {

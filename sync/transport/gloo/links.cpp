@@ -22,7 +22,7 @@ struct Links::Link {
   Pair* pair = nullptr;
   std::uint32_t rank = 0;
   // comm thread
-  bool stands = false;
+  bool attached = false;
   // shared
   std::atomic<std::uint64_t> sends{0};
   std::atomic<std::uint64_t> receives{0};
@@ -126,22 +126,22 @@ void Links::look_for_the_broken() {
   }
 }
 
-bool Links::all_stand() {
+bool Links::all_attached() {
   bool all = true;
   for (const auto& link : links_) {
-    if (link->stands) continue;
-    link->stands = is_connected(*link->pair);
-    if (link->stands) progress();
-    all = all && link->stands;
+    if (link->attached) continue;
+    link->attached = is_connected(*link->pair);
+    if (link->attached) progress();
+    all = all && link->attached;
   }
   return all;
 }
 
-void Links::wait_until_all_stand(std::size_t pairs) {
+void Links::wait_until_attached(std::size_t pairs) {
   // The hooks have no effect with a LibTorch whose Gloo does not call its functions through the loader.
   if (links_.size() != pairs)
     give_up({{ErrorCode::unavailable, "this LibTorch's Gloo makes its own connections"}, -1});
-  while (!all_stand()) step([this] { return missing_links(); });
+  while (!all_attached()) step([this] { return missing_links(); });
 }
 
 /// Names all ranks that are not connected.
@@ -149,7 +149,7 @@ ConnectFailure Links::missing_links() const {
   std::string names;
   int first = -1;
   for (std::uint32_t rank = 0; rank < view_.world(); ++rank) {
-    const auto lacks = [&](const auto& link) { return link->rank == rank && !link->stands; };
+    const auto lacks = [&](const auto& link) { return link->rank == rank && !link->attached; };
     if (std::ranges::none_of(links_, lacks)) continue;
     if (first < 0) first = static_cast<int>(rank);
     names += (names.empty() ? "" : ", ") + rank_name(view_, rank);

@@ -67,7 +67,7 @@ class Links {
   /// deadline; `missing` names the missing ranks for users.
   void step(const std::function<ConnectFailure()>& missing);
   /// Returns when all `pairs` are connected. Throws NotConnected, also if Gloo has made connections itself.
-  void wait_until_all_stand(std::size_t pairs);
+  void wait_until_attached(std::size_t pairs);
   /// Passes no more connections to Gloo, so its pairs may be destroyed.
   void abandon();
   /// Calls abandon(), then throws.
@@ -108,7 +108,7 @@ class Links {
   [[nodiscard]] Link& link_to(std::uint32_t rank, int mesh) const;
   [[nodiscard]] int mesh_from(std::uint32_t rank) const;
   void look_for_the_broken();
-  bool all_stand();
+  bool all_attached();
 
   // constant
   const ConnectRequest& request_;  ///< while connecting

@@ -39,9 +39,9 @@ bool Waiter::wait_for(std::uint32_t channel, const Operation& operation) {
   bool waited = false;
   while (!stop_ && !operation.done.load(std::memory_order_acquire) && channels_.contains(channel)) {
     waited = true;
-    if (!wait_at(channel, Who::asker, lock)) break;
+    if (!wait_at(channel, Who::requester, lock)) break;
   }
-  asked_ = false;
+  requested_ = false;
   ticks_ = 0;
   left_.notify_all();
   if (roused_) changed_.notify_one();
@@ -50,7 +50,7 @@ bool Waiter::wait_for(std::uint32_t channel, const Operation& operation) {
 
 /// Interrupts the thread's wait. The thread continues when chunks are left that no caller waits for.
 void Waiter::take_over(std::unique_lock<std::mutex>& lock) {
-  asked_ = true;
+  requested_ = true;
   roused_ = false;
   ticks_ = 0;
   if (waiting_ == Who::thread) current_->wake();
@@ -60,10 +60,10 @@ void Waiter::take_over(std::unique_lock<std::mutex>& lock) {
 void Waiter::tick() {
   std::unique_lock lock(mutex_);
   ++ticks_;
-  const bool turn_is_over = waiting_ == Who::asker ? ticks_ > 1 : channels_.size() > 1;
+  const bool turn_is_over = waiting_ == Who::requester ? ticks_ > 1 : channels_.size() > 1;
   if (waiting_ != Who::nobody && turn_is_over) current_->wake();
   if (inbox_ != nullptr) return hand_out(lock);
-  if (waiting_ == Who::nobody && !asked_ && !roused_ && !channels_.empty() && ticks_ > 1) rouse();
+  if (waiting_ == Who::nobody && !requested_ && !roused_ && !channels_.empty() && ticks_ > 1) rouse();
 }
 
 void Waiter::hand_out() {
@@ -73,7 +73,7 @@ void Waiter::hand_out() {
 
 void Waiter::hand_out(std::unique_lock<std::mutex>& lock) {
   const auto broken = channels_.empty() ? std::nullopt : inbox_->broken();
-  while (!stop_ && !asked_ && waiting_ == Who::nobody && !channels_.empty()) {
+  while (!stop_ && !requested_ && waiting_ == Who::nobody && !channels_.empty()) {
     const std::uint32_t channel = channels_.begin()->first;
     if (ended_ < inbox_->arrived())
       wait_at(channel, Who::thread, lock);  // does not block
@@ -90,7 +90,7 @@ void Waiter::stop() {
     stop_ = true;
     if (current_ != nullptr) current_->wake();
     changed_.notify_one();
-    left_.wait(lock, [this] { return !asked_; });
+    left_.wait(lock, [this] { return !requested_; });
   }
   if (thread_.joinable()) thread_.join();
   channels_.clear();
@@ -141,7 +141,7 @@ void Waiter::run() {
   std::unique_lock lock(mutex_);
   while (!stop_) {
     if (channels_.empty()) roused_ = false;
-    if (roused_ && !asked_) {
+    if (roused_ && !requested_) {
       if (!wait_at(next_channel(), Who::thread, lock)) ++channel_;
     } else {
       changed_.wait(lock);

@@ -84,7 +84,7 @@ class Waiter {
   void stop();
 
  private:
-  enum class Who : std::uint8_t { nobody, thread, asker };
+  enum class Who : std::uint8_t { nobody, thread, requester };
 
   void run();
   bool wait_at(std::uint32_t channel, Who who, std::unique_lock<std::mutex>& lock);
@@ -108,9 +108,9 @@ class Waiter {
   std::uint64_t ended_ = 0;                              ///< number of finished chunks
   Work* current_ = nullptr;                              ///< non-null while a thread waits in it
   Who waiting_ = Who::nobody;
-  bool asked_ = false;   ///< a caller is in wait_for(), so the thread pauses
-  bool roused_ = false;  ///< the thread may wait for posted chunks
-  int ticks_ = 0;        ///< since the first chunk was posted, or since wait_for()
+  bool requested_ = false;  ///< a caller is in wait_for(), so the thread pauses
+  bool roused_ = false;     ///< the thread may wait for posted chunks
+  int ticks_ = 0;           ///< since the first chunk was posted, or since wait_for()
   bool stop_ = false;
 
   std::thread thread_;  ///< created on first use

@@ -64,8 +64,8 @@ Result<std::unique_ptr<ReplayGroup>> ReplayGroup::create(const ViewRecord& view,
     auto& residual =
         parts.residuals
             .try_emplace(view.members[spec.rank], session.shape,
-                         sync::policy::agrees_on_movements(view.policy, sync::policy::builtin_controllers()),
-                         session.movement_per_gradient)
+                         sync::policy::exchanges_deltas(view.policy, sync::policy::builtin_controllers()),
+                         session.delta_per_gradient)
             .first->second;
     residual.resolve(view.from, parts.rows);
     residual.follow({view.number, view.from.step}, parts.rows);

@@ -4,16 +4,16 @@
 
 namespace rivulet::runtime {
 
-bool ReplayModels::own_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table) {
-  return entered.local || sync::any_flag(table, sync::flag_own_steps);
+bool ReplayModels::local_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table) {
+  return entered.local || sync::any_flag(table, sync::flag_local_steps);
 }
 
 ReplayModels::Kept ReplayModels::kept() const {
   Kept all;
   for (const auto& [id, device] : devices_) {
     const LocalModel& model = *device.model;
-    PrivatePart part{.own_steps = model.kept_steps(), .own_norm = model.kept_norm()};
-    for (const auto array : model.kept()) part.own_arrays.emplace_back(array.begin(), array.end());
+    PrivatePart part{.local_steps = model.kept_steps(), .local_norm = model.kept_norm()};
+    for (const auto array : model.kept()) part.local_arrays.emplace_back(array.begin(), array.end());
     if (!part.empty()) all.emplace(id, std::move(part));
   }
   return all;
@@ -62,7 +62,7 @@ Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const Ag
 }
 
 Status ReplayModels::make_step(LocalModel& model, const AgreedState& state,
-                               const sync::policy::OwnStepRate& rate, const ReplayBatch& batch) {
+                               const sync::policy::LocalStepRate& rate, const ReplayBatch& batch) {
   const BatchView view = batch.view();
   if (view.rows == 0) return Error{ErrorCode::bad_record, "an own step without rows"};
   model.invalidate();
@@ -91,7 +91,7 @@ Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& a
   const std::size_t ahead = section.steps_ahead.empty() ? 0 : section.steps_ahead.front();
   if (ahead > steps || (ahead > 0 && departure.parameters.empty()))
     return refused("steps while the group agreed, which it has not made");
-  if (ahead > 0) model.go_back(departure);
+  if (ahead > 0) model.return_to(departure);
   for (std::size_t k = 0; k < steps; ++k) {
     batch.clear();
     for (std::size_t i = 0; i < intervals.size(); ++i) {
@@ -103,7 +103,7 @@ Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& a
     if (auto stepped = make_step(model, state, k < ahead ? rates.ahead : rates.usual, batch); !stepped)
       return stepped.error().code == ErrorCode::bad_record ? refused(stepped.error().message)
                                                            : stepped.error();
-    if (k + 1 == ahead) model.go_on(state);
+    if (k + 1 == ahead) model.resume(state);
   }
   return &model;
 }

@@ -25,7 +25,7 @@ class ReplayModels {
 
   /// The contributions of a round are movements: devices stepped apart, or own steps were left from a view
   /// that was lost.
-  static bool own_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table);
+  static bool local_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table);
 
   /// What every device keeps of its own steps behind the last agreement, by its id.
   using Kept = std::map<std::string, PrivatePart>;
@@ -37,8 +37,8 @@ class ReplayModels {
   Status enter(const std::string& id, std::uint64_t digest, const AgreedState& state);
   /// Of the steps that were made while the group agreed last, and of all others.
   struct Rates {
-    sync::policy::OwnStepRate ahead;
-    sync::policy::OwnStepRate usual;
+    sync::policy::LocalStepRate ahead;
+    sync::policy::LocalStepRate usual;
   };
   /// Makes the announced own steps of one device. Errors: bad_record (they do not fit its intervals), those
   /// of `rows` and of the trainer.
@@ -60,7 +60,7 @@ class ReplayModels {
     ModelPoint departure;  ///< where its last delta left from
   };
   Result<Device*> device_of(const std::string& id);
-  Status make_step(LocalModel& model, const AgreedState& state, const sync::policy::OwnStepRate& rate,
+  Status make_step(LocalModel& model, const AgreedState& state, const sync::policy::LocalStepRate& rate,
                    const ReplayBatch& batch);
 
   const Parts parts_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/state/going_back.h"
+#include "runtime/state/rollback.h"
 #include "runtime/state/round_update.h"
 
 namespace rivulet::runtime {
@@ -27,12 +27,12 @@ void ReplayState::rewrite_residuals(std::span<const devices::Column> before) {
   for (auto& [id, residual] : residuals_) follow_columns(residual, before, now_.model);
 }
 
-Status ReplayState::go_back(const Retreat& retreat, std::uint64_t step) {
+Status ReplayState::roll_back(const Retreat& retreat, std::uint64_t step) {
   if (step == now_.stamp.step + steps_kept) {
     stay_in(now_, retreat.view, retreat.remembered);
     return ok();
   }
-  if (step != now_.stamp.step + steps_gone_back) return ok();  // the group has resumed from something else
+  if (step != now_.stamp.step + rollback_steps) return ok();  // the group has resumed from something else
   const auto good = kept_.find(retreat.to.step);
   if (good == kept_.end())
     return Error{ErrorCode::bad_record, "the group goes back to " + text_of(retreat.to) +
@@ -51,7 +51,7 @@ Status ReplayState::go_back(const Retreat& retreat, std::uint64_t step) {
 Result<bool> ReplayState::enter_next(std::uint64_t step) {
   ++entered_;
   if (const auto retreat = std::exchange(retreat_, std::nullopt))
-    if (auto there = go_back(*retreat, step); !there) return there.error();
+    if (auto there = roll_back(*retreat, step); !there) return there.error();
   const auto kept = kept_.find(step);
   const bool known = step == now_.stamp.step || kept != kept_.end();
   if (known && step != now_.stamp.step) {

@@ -56,7 +56,7 @@ class ReplayState {
     std::vector<sync::policy::ControllerMemory> remembered;
   };
   [[nodiscard]] bool needed(std::uint64_t step) const;
-  Status go_back(const Retreat& retreat, std::uint64_t step);
+  Status roll_back(const Retreat& retreat, std::uint64_t step);
 
   struct Copy {
     AgreedState state;

@@ -40,7 +40,7 @@ Result<std::vector<ReplayState::Start>> starts_in(const std::string& log, const 
     const auto* view = std::get_if<ViewRecord>(&*record.value());
     if (view == nullptr) {
       const auto& decision = std::get<RoundRecord>(*record.value()).plan.now;
-      if (decision.retreat == sync::policy::Retreat::go_back) back = decision.back_step;
+      if (decision.retreat == sync::policy::Retreat::roll_back) back = decision.back_step;
       continue;
     }
     if (view->group != group)
@@ -215,7 +215,7 @@ Found Replayer::carry_out(const RoundRecord& round) {
   }
   state_.models().undo_departed(state_.now());
   group_->finish(false, state_.now());
-  if (plan.now.retreat == sync::policy::Retreat::go_back)
+  if (plan.now.retreat == sync::policy::Retreat::roll_back)
     state_.leave_for({plan.now.back_lineage, plan.now.back_step}, round.view, group_->policy_state().memory);
   return nothing_differs();
 }
@@ -256,7 +256,7 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
   const sync::Facts& f = round.table.facts[rank];
   const std::string of = " of " + plans_.view()->members[rank];
   const Announced announced(round.table, rank);
-  if (ReplayModels::own_steps_of(entered_.next, round.table)) return compute_own(round, rank, announced);
+  if (ReplayModels::local_steps_of(entered_.next, round.table)) return compute_own(round, rank, announced);
   batch_.clear();
   for (const RowInterval& rows : announced.intervals()) {
     if (rows.rows_trained == 0) continue;
@@ -292,7 +292,7 @@ Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const 
       state_.models().step(id, announced, round.table.sections[rank], rates_, state_.now(), rows_, batch_);
   if (!stepped) return stepped.error();
   LocalModel& model = *stepped.value();
-  const OwnSteps& own = model.own();
+  const LocalSteps& own = model.own();
   if (own.rows() != f.rows)
     return differs("rows of " + id, std::to_string(f.rows), std::to_string(own.rows()));
   if (text_of_number(own.loss_sum()) != text_of_number(f.loss_sum))

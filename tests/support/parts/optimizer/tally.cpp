@@ -9,7 +9,7 @@
 namespace rivulet::devices {
 namespace {
 
-constexpr RememberedArray arrays[] = {{"momentum", ArrayKind::movement}};
+constexpr RememberedArray arrays[] = {{"momentum", ArrayKind::delta}};
 
 void count(const OptimizerStep& step) {
   static const auto page = testing::KillBoard::of_this_process();

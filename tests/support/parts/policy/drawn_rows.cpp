@@ -12,7 +12,7 @@ void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   plan.next.wait = std::chrono::seconds(3);
   plan.why = "drawn";
   const bool exchanges = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
-  if (exchanges && rng.below(10) == 0) plan.now.mode = Mode::hold;
+  if (exchanges && rng.below(10) == 0) plan.now.mode = Mode::defer;
 }
 
 }  // namespace

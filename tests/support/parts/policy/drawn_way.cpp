@@ -1,8 +1,8 @@
 // How contributions are exchanged, drawn anew in each round: compressor, share and collective, with the
 // facts of the round or before them. From one step on densely, so that everything that was kept has been
 // sent.
-#include "sync/policy/agreement_cost.h"
 #include "sync/policy/controller.h"
+#include "sync/policy/sync_cost.h"
 #include "tests/support/parts/policy/drawn.h"
 #include "tests/support/parts/policy/many_modes.h"
 

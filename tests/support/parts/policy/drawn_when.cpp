@@ -13,7 +13,7 @@ void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   LocalSchedule& local = plan.next.local.emplace();
   local.steps = 1 + static_cast<std::uint32_t>(rng.below(4));
   local.overlap = local.steps > 1 && rng.below(3) == 0;
-  if (rng.below(2) == 0) local.early = EarlyCall{0.01, 0.2};
+  if (rng.below(2) == 0) local.early = EarlySync{0.01, 0.2};
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ void propose(const Inputs& in, std::span<double> memory, RoundPlan& plan) {
   plan.why = "each mode in turn";
   if (plan.now.mode == Mode::idle) return;
   const double turn = memory[0]++;
-  if (turn < 2 || turn == 9) plan.now.mode = Mode::hold;
+  if (turn < 2 || turn == 9) plan.now.mode = Mode::defer;
 }
 
 }  // namespace

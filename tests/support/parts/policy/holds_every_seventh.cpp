@@ -9,7 +9,7 @@ void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
   plan.next.wait = std::chrono::seconds(3);
   plan.why = "even rows";
   if (plan.now.mode != Mode::gradients || in.round % 7 != 6) return;
-  plan.now.mode = Mode::hold;
+  plan.now.mode = Mode::defer;
   plan.why = "the seventh";
 }
 

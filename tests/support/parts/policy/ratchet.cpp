@@ -10,7 +10,7 @@ void propose(const Inputs& in, std::span<double> memory, RoundPlan& plan) {
   if (plan.now.mode != Mode::gradients) return;
   memory[0] += 1;
   plan.why = "round " + std::to_string(static_cast<int>(memory[0]));
-  if (static_cast<int>(memory[0]) % 5 == 0) plan.now.mode = Mode::hold;
+  if (static_cast<int>(memory[0]) % 5 == 0) plan.now.mode = Mode::defer;
 }
 
 }  // namespace

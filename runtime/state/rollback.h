@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "runtime/state/agreed_state.h"
+
+namespace rivulet::runtime {
+
+/// Names the state that a group rolls back to; step 0: the initial model of the job.
+std::string words_of_good(const Stamp& good);
+
+/// Difference in steps between the last state of the old view and the first of the next one if no device
+/// holds the good state: the same as for a round that only moves offsets.
+inline constexpr std::uint64_t steps_kept = 1;
+/// Same, if a device holds the good state. The result is newer than every other state. The difference is more
+/// than one step, which other devices would take for the result of contributions that they have sent.
+inline constexpr std::uint64_t rollback_steps = steps_kept + 2;
+
+/// Makes of `good` the first state of the next view when the group rolls back from `left`. Its stamp is the
+/// newest, so no device prefers the state it left. Its memory records the rollback and the number of
+/// attempts. The first rollback reads the rows after it again, at a smaller learning rate. If that fails, the
+/// rows are the cause: later ones skip them. Pure.
+void resume_from(AgreedState& good, const AgreedState& left, std::uint64_t view,
+                 std::span<const sync::policy::ControllerMemory> remembered);
+
+/// Same, if no device holds the good state: the group continues from `left`, and its memory records the
+/// failed attempt. Pure.
+void stay_in(AgreedState& left, std::uint64_t view,
+             std::span<const sync::policy::ControllerMemory> remembered);
+
+}  // namespace rivulet::runtime
