@@ -35,7 +35,7 @@ int main() {
     devices::StepReport report{.rows = batch_rows};
     for (std::size_t row = 0; row < batch_rows; ++row) report.correct += errors[at + row] == '0' ? 1 : 0;
     watch.computed(report, {{}, {}, batch_rows, {}}, batch_rows);
-    if (watch.tell_change()) fmt::print("{}\n", at + batch_rows);
+    if (watch.report_change()) fmt::print("{}\n", at + batch_rows);
     watch.heed_change();
   }
 }

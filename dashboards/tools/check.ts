@@ -60,7 +60,7 @@ async function main(): Promise<void> {
     const metrics = new Set([...readMetrics('../core/metrics.def').keys(), ...processMetrics.keys()]);
     report('grafana/ is what src/ makes', drift());
     for (const d of dashboards) report(`lint of ${d.file}`, lint(d.dashboard).map((f) => `${f.rule}: ${f.text}`));
-    report('every lint rule finds the fault that is planted for it', blindRules(dashboards[0]!.dashboard));
+    report('every lint rule finds the fault that is planted for it', blindRules(dashboards.find((d) => d.dashboard.uid === 'rivulet-synchronization')!.dashboard));
     const uncovered = checkCoverage(dashboards, rules, metrics, 'core/metrics.def');
     report('metrics shown are those of core/metrics.def, and all of them', uncovered);
     report('rules and alerts', checkRules(rulesFolder));

@@ -13,7 +13,7 @@
 namespace rivulet::runtime {
 
 /// System calls for files, with the results and errno of the calls of the same name. Tests replace them to
-/// simulate disks that are full, fail or lose unsynced data. Stateless.
+/// imitate full or failing disks, and disks that lose unsynced data. Stateless.
 class FileOperations {
  public:
   virtual ~FileOperations() = default;

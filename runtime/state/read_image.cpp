@@ -77,7 +77,6 @@ struct Frame {
   }
 };
 
-/// `length`: of the whole image.
 ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length, Frame& frame) {
   if (!as_text(bytes).starts_with(magic)) {
     const auto kind = kind_of_file(bytes.first(std::min(bytes.size(), state_head_bytes)));

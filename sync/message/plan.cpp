@@ -9,7 +9,7 @@ std::string_view name_of(Mode mode) noexcept {
   switch (mode) {
     case Mode::gradients: return "gradients";
     case Mode::delta: return "delta";
-    case Mode::defer: return "hold";
+    case Mode::defer: return "defer";
     case Mode::idle: return "idle";
     case Mode::skip: return "skip";
   }

@@ -69,7 +69,7 @@ TEST_CASE(
   const NextOffset too_far[] = {{{0, 0}, 700}};
   REQUIRE(testing::seek(*opened.source, too_far));
   CHECK(opened.read(1, 2s).empty());
-  CHECK(contains(opened.source->partitions()[0].stopped, "offset 700 is not there"));
+  CHECK(contains(opened.source->partitions()[0].stopped, "offset 700 does not exist"));
   const NextOffset back[] = {{{0, 0}, 3}};
   REQUIRE(testing::seek(*opened.source, back));
   CHECK(opened.read(1, 5s) == std::vector<std::string>{"3"});
@@ -95,7 +95,7 @@ TEST_CASE(
   stops.read(1000, 2s);
   const auto& stopped = stops.source->partitions()[0];
   CAPTURE(stopped.stopped);
-  CHECK(contains(stopped.stopped, "offset " + std::to_string(stopped.next_offset) + " is not there"));
+  CHECK(contains(stopped.stopped, "offset " + std::to_string(stopped.next_offset) + " does not exist"));
   CHECK(contains(stopped.stopped, "retention"));
   CHECK(stops.source->take_gaps().empty());
   std::size_t got = 0;

@@ -199,7 +199,7 @@ TEST_CASE(
   CHECK(partition().value("next_offset", -1) == 500);
   CHECK(partition().value("low_watermark", -1) == 600);
   CHECK(partition().value("high_watermark", -1) == 700);
-  CHECK(contains(partition().value("reason", ""), "topic \"rows\", partition 2: offset 500 is not there"));
+  CHECK(contains(partition().value("reason", ""), "topic \"rows\", partition 2: offset 500 does not exist"));
   CHECK(contains(group.process(2).errors(), "every partition of this device is stopped"));
   group.produce(100);
   CHECK(wait_until([&] { return all_have(good(3 * 500 + 2 * 300)); }, 30s));

@@ -123,7 +123,7 @@ TEST_CASE("Real Kafka: rows that retention cut before they were read stop their 
   const NextOffset same[] = {{{0, 0}, 10}, {{0, 1}, 45}};
   must(testing::seek(*reader.source, same));
   REQUIRE(reader.until([&] { return reader.count(1) == 45; }));
-  CHECK(contains(reader.state(0).stopped, "offset 10 is not there"));
+  CHECK(contains(reader.state(0).stopped, "offset 10 does not exist"));
   const NextOffset there[] = {{{0, 0}, 40}};
   must(testing::seek(*reader.source, there));
   REQUIRE(reader.until([&] { return reader.count(0) == 10; }));

@@ -589,7 +589,7 @@ TEST_CASE(
   REQUIRE_MESSAGE(plans, plans.error().message);
   CHECK(plans.value().proven());
   REQUIRE(plans.value().notes.size() == 2);
-  CHECK(contains(plans.value().notes[0], "were dropped"));
+  CHECK(contains(plans.value().notes[0], "were deleted"));
   CHECK(contains(plans.value().notes[1], "begins in the middle of view 1"));
   const auto state = again(run, run.log);
   REQUIRE_FALSE(state);

@@ -111,7 +111,7 @@ TEST_CASE("Guess: rows in arrays and in lines are rows; broken lines are said") 
   const auto guess = guess_rows({"[" + row + "," + other + "]", row + "\n{oops\n" + other, other}, "");
   REQUIRE(guess);
   const auto& notes = guess.value().notes;
-  CHECK(std::count(notes.begin(), notes.end(), "1 records or lines are no json: they are dropped") == 1);
+  CHECK(std::count(notes.begin(), notes.end(), "1 records or lines are not json: they are dropped") == 1);
   CHECK(guessed({"[" + row + "," + other + "]"}, "decode.json.classes") == R"(["a", "b"])");
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("Peek: ranges of each feature, and the scale and shift that bring far 
   ranges.add(std::vector<float>{110, 1});
   const auto text = ranges.describe(decode);
   CAPTURE(text);
-  CHECK(text.find("of 2 rows") != std::string::npos);
+  CHECK(text.find(", 2 rows:") != std::string::npos);
   CHECK(text.find("  temp                90        100         10        110\n") != std::string::npos);
   CHECK(text.find("  current[0]          -1          0          1          1\n") != std::string::npos);
   // 90 was 45 * 2 + 0: 45 * 0.2 - 10 = -1
@@ -139,7 +139,7 @@ TEST_CASE("Peek: a value that is missing is not a number, in the row, in the ran
   ranges.add(std::vector<float>{4, 5, 5});
   const auto text = ranges.describe(decode);
   CAPTURE(text);
-  CHECK(text.find("of 3 rows") != std::string::npos);
+  CHECK(text.find(", 3 rows:") != std::string::npos);
   CHECK(text.find("  temp               2          3          1          4   missing in 33.3 %\n") !=
         std::string::npos);
   CHECK(text.find("  rpm                5          5          0          5\n") != std::string::npos);

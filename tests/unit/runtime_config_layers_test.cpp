@@ -176,7 +176,7 @@ TEST_CASE("Config claims: places are those of the item") {
                   "kafka.properties.bootstrap.servers = \"h:1\"\n");
   const auto problems = texts(load_config(input_of(file)));
   REQUIRE(problems.size() == 2);
-  CHECK(problems[0].starts_with(file + ":4:16: error: 'source.topics': 'b c' is not a name"));
+  CHECK(problems[0].starts_with(file + ":4:16: error: 'source.topics': 'b c' is not a topic name"));
   CHECK(problems[1] == file + ":5:18: error: 'source.partitions' claims x:1 but x is not in source.topics");
 }
 
@@ -284,7 +284,7 @@ TEST_CASE(
                  "which cannot sum what compressor 'topk' sends: 'gather' can"));
   CHECK(contains(problems(with({"compression.policy=gravac"}, "ring")), "'ring', which cannot sum"));
   CHECK(contains(problems(with({"compression.policy=none"}, "shared_index")),
-                 "which without a compressor is the same as 'sum'"));
+                 "which without a compressor equals 'sum'"));
   CHECK(contains(problems({"sync.collective=two_sidde"}), "did you mean 'two_sided'"));
 }
 

@@ -186,7 +186,7 @@ TEST_CASE("Health: rows of another kind and context are no bad ones, and do not 
     it.drop(DropReason::malformed, 1);
   });
   CHECK(it.holding() == "rows_refused");
-  CHECK(contains(it.why(), "most of them: malformed"));
+  CHECK(contains(it.why(), "most often: malformed"));
 }
 
 TEST_CASE("Health: of a stream that never had a good row one bad row is enough") {
@@ -342,7 +342,7 @@ TEST_CASE("Health: rows that wait while the group applies nothing are a reason a
   it.status.rows_waiting = 0;
   it.status.own_rows = 50;  // they have become own steps, and nobody agrees on these
   it.wait(1s);
-  CHECK(it.holding() == "no_agreement");
+  CHECK(it.holding() == "no_synchronization");
   it.status.steps = it.status.steps + 1;
   it.wait(1s);
   CHECK(it.ready());
@@ -363,7 +363,7 @@ TEST_CASE("Health: nothing stalls where nothing waits, in a dry run, or before a
   slow.wait(190s);
   CHECK(slow.ready());
   slow.wait(15s);
-  CHECK(slow.holding() == "no_agreement");
+  CHECK(slow.holding() == "no_synchronization");
 }
 
 TEST_CASE("Health: a disk that takes nothing, and a group that commits nothing, impair a device") {

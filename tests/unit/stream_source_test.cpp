@@ -247,5 +247,5 @@ TEST_CASE("File source: a file of another format than the decoder's is refused")
   const auto source = open_file_source({.path = file.path, .format = "json"}, clock);
   REQUIRE_FALSE(source);
   CHECK(source.error().code == ErrorCode::invalid_config);
-  CHECK(source.error().message.find("holds csv records") != std::string::npos);
+  CHECK(source.error().message.find("contains csv records") != std::string::npos);
 }

@@ -36,7 +36,7 @@ Result<stream::EmbeddedBroker::Topic> parse_topic(const std::string& text) {
   return stream::EmbeddedBroker::Topic{text.substr(0, colon), std::stoi(digits)};
 }
 
-/// Checks Kafka's rules for topic names, so that a setup also works on a real broker.
+/// Checks that Kafka allows these topic names, so that a setup also works on a real broker.
 Status check_topics(const std::vector<stream::EmbeddedBroker::Topic>& topics) {
   constexpr auto allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   std::set<std::string> seen;

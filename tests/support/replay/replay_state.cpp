@@ -35,7 +35,7 @@ Status ReplayState::roll_back(const Retreat& retreat, std::uint64_t step) {
   if (step != now_.stamp.step + rollback_steps) return ok();  // the group has resumed from something else
   const auto good = kept_.find(retreat.to.step);
   if (good == kept_.end())
-    return Error{ErrorCode::bad_record, "the group goes back to " + text_of(retreat.to) +
+    return Error{ErrorCode::bad_record, "the group rolls back to " + text_of(retreat.to) +
                                             ", which the rounds before do not lead to"};
   auto model = devices::ModelState::create(now_.model.layout(), device_);
   if (!model) return model.error();
