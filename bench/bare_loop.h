@@ -7,17 +7,17 @@
 
 namespace rivulet::bench {
 
-/// The training loop that one would write with LibTorch alone: LeNet-5, cross entropy, SGD with momentum.
-/// Written well: pooling before ReLU and channels_last, as the product's model is, and the rows are tensors
-/// already. Behind a door of its own: LibTorch's headers bring another fmt. Owner: one thread.
+/// A training loop with LibTorch alone: LeNet-5, cross entropy, SGD with momentum. Optimized like the
+/// product's model, with pooling before ReLU and channels_last; the rows are already tensors. A separate
+/// object, because LibTorch's headers include another fmt. Owner: one thread.
 class BareLoop {
  public:
-  /// Walks through these rows of 28 x 28, `batch` at a time; their number is a multiple of it.
+  /// Trains on rows of 28 x 28, `batch` at a time. Their number must be a multiple of `batch`.
   BareLoop(std::span<const float> features, std::span<const float> targets, std::size_t batch);
   ~BareLoop();
   BareLoop(const BareLoop&) = delete;
   BareLoop& operator=(const BareLoop&) = delete;
-  /// CPU of this thread, over so long.
+  /// Trains for `length`. Returns the CPU time of this thread per row, in microseconds.
   double us_per_row(Duration length);
 
  private:

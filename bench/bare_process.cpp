@@ -1,6 +1,6 @@
-// A process that does nothing but train LeNet-5 with LibTorch, rows in memory: what bench/pages subtracts
-// from the memory of a device.
-//   build/release/bench_bare_process [SECONDS]     trains so long, says "trained", waits until its input ends
+// Only trains LeNet-5 with LibTorch on rows in memory. bench/pages subtracts its memory from that of a
+// device.
+//   build/release/bench_bare_process [SECONDS]     trains, prints "trained", waits until its input ends
 #include <cstdio>
 #include <cstdlib>
 #include <string>

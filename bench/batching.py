@@ -1,4 +1,4 @@
-"""The ways of making batches that are compared on uneven streams, and where the learning rate of each is kept."""
+"""Batch policies compared on uneven streams, and their learning rates."""
 
 import dataclasses
 import json
@@ -7,7 +7,7 @@ import pathlib
 RATES = [100, 50, 20, 5]  # rows/s of the streams
 GOOD = 0.9
 RATES_FILE = pathlib.Path(__file__).resolve().parent / "learning_rates.json"
-FIXED = {  # rows of every device -> learning rates
+FIXED = {  # rows per device -> candidate learning rates
     1: [0.002, 0.005, 0.01, 0.02],
     2: [0.002, 0.005, 0.01, 0.02],
     4: [0.005, 0.01, 0.02, 0.05],
@@ -20,7 +20,7 @@ FIXED = {  # rows of every device -> learning rates
 
 @dataclasses.dataclass(frozen=True)
 class Batching:
-    """`settings` of a device. `candidates`: learning rates that are tried for it, over `seconds` of streams."""
+    """`settings` of a device. `candidates`: learning rates to try, each over `seconds` of the streams."""
 
     settings: list
     candidates: list
@@ -32,7 +32,7 @@ def tick(seconds, longest):
 
 
 def all_batchings():
-    """By name. A tick lasts at most batch.max_wait: the default one waits twice as long for a slow stream's row."""
+    """Returns the policies by name. batch.max_wait limits a tick; by default it is twice the tick, to wait for slow streams."""
     batchings = {
         "tick": Batching(tick(0.1, 0.2), [0.005, 0.01, 0.02, 0.05], 120),
         "tick-exact": Batching(tick(0.1, 0.1), [0.005, 0.01, 0.02, 0.05], 120),
@@ -44,17 +44,17 @@ def all_batchings():
 
 
 def learning_rate(name):
-    """As bench/tune found it."""
+    """Returns the rate chosen by bench/tune."""
     return json.loads(RATES_FILE.read_text())["rates"][name]
 
 
 def best_fixed():
-    """The fixed batch that bench/tune found the best."""
+    """Returns the best fixed batch, as measured by bench/tune."""
     return json.loads(RATES_FILE.read_text())["best_fixed"]
 
 
 def held_since(scores, cap):
-    """Seconds from when on every later score is good; `cap` when the last one is not, or there is none."""
+    """Returns the time from which all scores are good; `cap` if the last one is not, or there is none."""
     since = cap
     for seconds, accuracy in sorted(scores, reverse=True):
         if accuracy < GOOD:

@@ -1,8 +1,7 @@
-// What does the buffer cost beyond boost::lockfree::spsc_queue, which it is made of? 256 rows in and out
-// again on one thread, in turns; CPU time, repetitions that lost their core left out. Numbers alone, and with
-// the rows of 785 numbers that they stand for: written once by a decoder, copied once into the batch. "Bare"
-// is that with nothing around it: two arrays, two rings of row numbers (free and full), no tags, no checks,
-// no counters.
+// Measures the cost of the buffer beyond boost::lockfree::spsc_queue, on which it is built. 256 rows in and
+// out on one thread, in turns; CPU time, without repetitions that were preempted. Slot numbers alone, and
+// with rows of 785 values, written once by a decoder and copied once into the batch. "Bare" is the minimum:
+// two arrays, two rings of slot numbers (free and full), no tags, checks or counters.
 //   build/release/bench_buffer_limit [REPETITIONS]
 #include <array>
 #include <boost/lockfree/spsc_queue.hpp>
@@ -27,13 +26,13 @@ using namespace rivulet::bench;
 namespace {
 
 constexpr std::size_t rows = 256;
-constexpr std::size_t slots = 4096;  // 12.5 MB of them: they leave the cache, as in a device
+constexpr std::size_t slots = 4096;  // 12.5 MB: larger than the cache, as in a device
 constexpr std::size_t columns = 784;
 
 using Ring = boost::lockfree::spsc_queue<buffer::SlotIndex>;
 using Slots = std::array<buffer::SlotIndex, rows>;
 
-/// Rows as a device has them: on a cache line, which a copy of 3 KB depends on by half.
+/// Rows with a device's alignment to cache lines, which can halve the time of a 3 KB copy.
 class Store {
  public:
   explicit Store(std::size_t count)
@@ -47,7 +46,7 @@ class Store {
   std::span<float> numbers_;
 };
 
-/// What a decoder writes: rows that were not read just now.
+/// Rows for a decoder to write, not recently read.
 class Source {
  public:
   Source() {
@@ -67,7 +66,7 @@ double sum_of(std::span<const float> numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), 0.0);
 }
 
-/// A ring each way, as any store of reused slots needs, and the slots.
+/// The slots and a ring in each direction, the minimum for a store of reused slots.
 class Bare {
  public:
   Bare() : full_(slots), free_(slots) {
@@ -75,25 +74,25 @@ class Bare {
     std::iota(all.begin(), all.end(), buffer::SlotIndex{0});
     free_.push(all.data(), all.size());
   }
-  /// One ring alone: numbers in, numbers out.
+  /// One ring: slot numbers in and out.
   void one_ring() {
     Slots some{};
     full_.push(some.data(), rows);
-    RIVULET_CHECK(full_.pop(some.data(), rows) == rows, "what went in");
+    RIVULET_CHECK(full_.pop(some.data(), rows) == rows, "wrong number of rows");
   }
   void numbers() {
     Slots some;
-    RIVULET_CHECK(free_.pop(some.data(), rows) == rows, "free slots");
+    RIVULET_CHECK(free_.pop(some.data(), rows) == rows, "no free slots");
     full_.push(some.data(), rows);
-    RIVULET_CHECK(full_.pop(some.data(), rows) == rows, "what went in");
+    RIVULET_CHECK(full_.pop(some.data(), rows) == rows, "wrong number of rows");
     free_.push(some.data(), rows);
   }
   void whole_rows(Source& source) {
     Slots some;
-    RIVULET_CHECK(free_.pop(some.data(), rows) == rows, "free slots");
+    RIVULET_CHECK(free_.pop(some.data(), rows) == rows, "no free slots");
     for (const auto slot : some) source.next(store_.row(slot));
     full_.push(some.data(), rows);
-    RIVULET_CHECK(full_.pop(some.data(), rows) == rows, "what went in");
+    RIVULET_CHECK(full_.pop(some.data(), rows) == rows, "wrong number of rows");
     for (std::size_t i = 0; i < rows; ++i)
       std::memcpy(batch_.row(i), store_.row(some[i]), columns * sizeof(float));
     free_.push(some.data(), rows);
@@ -114,7 +113,7 @@ class Ours {
     for (std::size_t i = 0; i < rows; ++i) publish();
     buffer_.flush();
     taken_.clear();
-    RIVULET_CHECK(buffer_.take(rows, taken_) == rows, "what went in");
+    RIVULET_CHECK(buffer_.take(rows, taken_) == rows, "wrong number of rows");
     buffer_.release(taken_);
   }
   void whole_rows(Source& source) {
@@ -123,7 +122,7 @@ class Ours {
       publish();
     }
     buffer_.flush();
-    RIVULET_CHECK(batch_.fill(buffer_, rows) == rows, "what went in");
+    RIVULET_CHECK(batch_.fill(buffer_, rows) == rows, "wrong number of rows");
     batch_.release(buffer_);
   }
   [[nodiscard]] double sum() const { return sum_of(features_.numbers()); }
@@ -145,7 +144,7 @@ class Ours {
 
 struct Kernel {
   const char* name;
-  int turns;  ///< of 256 rows in one repetition: less than a millisecond, so that most keep their core
+  int turns;  ///< of 256 rows per repetition: less than a millisecond, so that few are preempted
   std::function<void()> run;
   std::vector<double> ns = {};  ///< per row
 };
@@ -156,13 +155,14 @@ double ns_per_row(const Kernel& kernel) {
   return (thread_cpu_seconds() - began) * 1e9 / (kernel.turns * static_cast<double>(rows));
 }
 
-/// All in turns. Returns how many repetitions were kept.
+/// Runs all kernels in turns. Returns the number of repetitions kept.
 int measure(std::vector<Kernel>& kernels, int repetitions) {
   for (int i = 0; i < repetitions; ++i) {
     const long switches = involuntary_switches();
     std::vector<double> ns;
     for (const Kernel& kernel : kernels) ns.push_back(ns_per_row(kernel));
-    if (involuntary_switches() != switches || i < repetitions / 10) continue;  // the first are warm-up
+    if (involuntary_switches() != switches || i < repetitions / 10)
+      continue;  // the first repetitions warm up
     for (std::size_t k = 0; k < kernels.size(); ++k) kernels[k].ns.push_back(ns[k]);
   }
   return static_cast<int>(kernels[0].ns.size());
@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
                               {"bare, with rows", 4, [&] { bare.whole_rows(bare_source); }},
                               {"ours, with rows", 4, [&] { ours.whole_rows(our_source); }}};
   const int kept = measure(kernels, repetitions);
-  RIVULET_CHECK(bare.sum() == ours.sum(), "both copied the same rows");
+  RIVULET_CHECK(bare.sum() == ours.sum(), "the copied rows differ");
   fmt::print("{} of {} repetitions kept\n", kept, repetitions);
   for (const Kernel& kernel : kernels) fmt::print("{:44} {}\n", kernel.name, spread(kernel.ns, "ns per row"));
   report_ratio("ours of bare, numbers", kernels[2], kernels[1]);

@@ -1,4 +1,4 @@
-"""Rows of machines on whose streams something happens, and whole runs on them. A row is a dictionary, a stream a list."""
+"""Streams of machines with faults and changes, and whole runs on them. A row is a dictionary, a stream a list."""
 
 import contextlib
 import json
@@ -10,11 +10,11 @@ import moving
 from job import Job
 
 LAST = moving.LAST
-BEFORE, BOTH = 11_000, 23_000  # rows before a change, and of both parts
+BEFORE, BOTH = 11_000, 23_000  # rows before a change, and in total
 
 
 def machines(seed, rows):
-    """Four sensors and what one would say of the machine: `z` are their values in deviations."""
+    """Yields rows of four sensors with their standardized values `z`, which determine the label."""
     chance = random.Random(seed)
     for _ in range(rows):
         z = [chance.gauss(0, 1) for _ in range(4)]
@@ -26,7 +26,7 @@ def worn(seed, rows):
 
 
 def spoiled(rows, what, seed):
-    """All but the last rows: those tell how good the model is."""
+    """Spoils readings in all but the last rows, which measure the accuracy."""
     chance, rows = random.Random(seed), [dict(row) for row in rows]
     last = len(rows) - LAST
     if what == "1e18":
@@ -39,7 +39,7 @@ def spoiled(rows, what, seed):
 
 
 def at_rest(seed):
-    """A sensor that stands still, and then decides. All, and the second part alone."""
+    """A sensor that is constant, then decisive. Returns all rows, and the second part alone."""
     both = []
     for z, row in machines(seed, BOTH):
         rests = len(both) < BEFORE
@@ -49,7 +49,7 @@ def at_rest(seed):
 
 
 def seasons(seed):
-    """From 20 +- 0.02 to 35 +- 3; what decides is where a value lies in its season."""
+    """From 20 +- 0.02 to 35 +- 3; the label depends on the deviation from the season's mean."""
     both = []
     for z, row in machines(seed, BOTH):
         temp = 20 + 0.02 * z[0] if len(both) < BEFORE else 35 + 3 * z[0]
@@ -58,7 +58,7 @@ def seasons(seed):
 
 
 def watts(seed, rows=12_000):
-    """A number to predict from 200 to 3 200."""
+    """A regression target from 200 to 3 200."""
     for z, row in machines(seed, rows):
         load = 0.6 * z[3] + 0.3 * z[0] + 0.2 * z[1] * z[2]
         yield {**row, "target": 200 + 3000 / (1 + math.exp(-load))}
@@ -70,7 +70,7 @@ def temperature(seed, rows=12_000):
 
 
 def by_hand(rows):
-    """Means and deviations of all rows, taken off beforehand."""
+    """Standardizes all columns with the mean and deviation of all rows."""
     rows = list(rows)
     for name in rows[0]:
         values = [row[name] for row in rows]
@@ -81,14 +81,14 @@ def by_hand(rows):
 
 
 def faults(seed, rows=30_000):
-    """One row of a hundred is of a fault."""
+    """One row in a hundred is a fault."""
     return [
         {**row, "state": "fault" if 0.8 * z[0] + 0.6 * z[1] > 2.33 else "ok"} for z, row in machines(seed, rows)
     ]
 
 
 def inverted(rows, since):
-    """What was worn is ok, from a row on: no model of before is right."""
+    """Swaps the labels from row `since` on, so that every earlier model is wrong."""
     other = {"worn": "ok", "ok": "worn"}
     return [row if i < since else {**row, "state": other[row["state"]]} for i, row in enumerate(rows)]
 
@@ -104,13 +104,13 @@ class Outcome:
         self.logs = [job.log(i).read_text() for i in range(len(summaries))]
 
     def accuracy(self, device=0):
-        """Of the last rows, each predicted before it was learned."""
+        """Returns the accuracy on the last rows, each predicted before it was learned."""
         return 100 * sum(self.hits[device][-LAST:]) / LAST
 
 
 def learned(program, streams, target, *settings, seed=1, share=1):
-    """A device for each stream; the file is guessed from the first thousand rows of the first. Own steps that explode cost
-    rows: a run that may have some ends before all are trained."""
+    """Runs a device for each stream, with a configuration generated from the first thousand rows of the first stream. If
+    local steps may explode, which loses rows, `share` ends the run before all rows are trained."""
     with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
         job = Job(program, "changes", folder, stack, len(streams))
         job.produce(lines(streams[0][:1000]))

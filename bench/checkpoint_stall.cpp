@@ -1,8 +1,7 @@
-// How long does a checkpoint hold up training? One device with a state of 10 MB (parameters and momentum in
-// float32), all of it the real thing: Worker and Checkpointer on their own threads, the file written and
-// synced. Every tenth round takes a checkpoint; what its round and those during the writing lasted longer
-// than the rounds around them is the stall. A group's round is this one and the wire, so its share is
-// smaller.
+// Measures how long a checkpoint stalls training. One device with a state of 10 MB (parameters and momentum
+// in float32), with the real Worker and Checkpointer on their threads; the file is written and synced. Every
+// tenth round takes a checkpoint. The stall is the extra time of this round and of the rounds during writing,
+// compared with the undisturbed rounds. A group's round is longer, so the share there is smaller.
 //   build/release/bench_checkpoint_stall [CHECKPOINTS]
 #include <atomic>
 #include <cstdlib>
@@ -19,16 +18,16 @@ namespace {
 constexpr int rounds_per_checkpoint = 10;
 
 struct Round {
-  double wall_s = 0;  ///< from the end of the one before
-  double work_s = 0;  ///< of it, inside the worker's steps
-  double cpu_s = 0;   ///< of these, on a core
-  double last_s = 0;  ///< of that, the last step: the update, the books, the copy
-  long switches = 0;  ///< how often they lost it to somebody else
+  double wall_s = 0;  ///< since the end of the previous round
+  double work_s = 0;  ///< wall time inside the worker's steps
+  double cpu_s = 0;   ///< CPU time of the worker's steps
+  double last_s = 0;  ///< CPU time of the last step: update, ledger, copy
+  long switches = 0;  ///< preemptions during the steps
   bool copied = false;
-  bool writing = false;  ///< the checkpoint thread was at work when it began
+  bool writing = false;  ///< the checkpoint thread was busy when the round began
 };
 
-/// The worker, with a look at the clock around every step.
+/// The worker, with timing of every step.
 class Watched final : public runtime::Agent {
  public:
   Watched(runtime::Node& node, const Clock& clock) : node_(node), clock_(clock) {}
@@ -51,7 +50,7 @@ class Watched final : public runtime::Agent {
     if (node_.state().stamp.step != step) finish_round(ended);
     return turn;
   }
-  /// Once the thread has ended.
+  /// Call only after the thread has ended.
   [[nodiscard]] const std::vector<Round>& rounds() const { return rounds_; }
   [[nodiscard]] std::size_t count() const { return count_; }
 
@@ -102,10 +101,10 @@ class Run {
 
 struct Stalls {
   std::vector<double> round_ms;  ///< undisturbed, one median per checkpoint
-  std::vector<double> cpu_ms;    ///< of it, CPU of the train thread
-  std::vector<double> copying;   ///< % of a round: CPU that the round with the copy took more
-  std::vector<double> writing;   ///< % of a round: CPU that the rounds beside the writing took more, in all
-  std::vector<double> by_clock;  ///< % of a round: both by the clock, where nobody else took the core
+  std::vector<double> cpu_ms;    ///< CPU of the train thread in such a round
+  std::vector<double> copying;   ///< % of a round: extra CPU of the round with the copy
+  std::vector<double> writing;   ///< % of a round: total extra CPU of the rounds during writing
+  std::vector<double> by_clock;  ///< % of a round: both in wall time, without preemptions
 };
 
 double median_of(const std::vector<Round>& rounds, double Round::* what) {
@@ -114,7 +113,7 @@ double median_of(const std::vector<Round>& rounds, double Round::* what) {
   return percentile(values, 0.5);
 }
 
-/// Each checkpoint against the undisturbed rounds from it to the next one.
+/// Compares a checkpoint with the undisturbed rounds between it and the next one.
 void add_checkpoint(Stalls& stalls, const Round* first, const Round* end) {
   std::vector<Round> disturbed;
   std::vector<Round> usual;

@@ -1,4 +1,4 @@
-"""What is compared: each comparison runs its sides in turn, round after round, and makes lines of the table."""
+"""The comparisons. Each one runs its sides in turns, round by round, and contributes lines to the table."""
 
 import dataclasses
 import typing
@@ -9,7 +9,7 @@ from sides import Case
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """`ours` and `other` read their value out of a round's samples; results.py makes the ratio of them."""
+    """`ours` and `other` read their values from a round's samples; results.py computes the ratio."""
 
     what: str
     unit: str
@@ -17,8 +17,8 @@ class Line:
     other: typing.Callable
     goal: float
     more_is_better: bool = True
-    cap: str | None = None  # key of a sample: values that are not below it were not reached
-    differences: bool = False  # values that may be 0 or less
+    cap: str | None = None  # key of a sample: values at or above it mean "not reached"
+    differences: bool = False  # the values may be 0 or negative
 
     def is_met(self, ratio):
         return ratio >= self.goal if self.more_is_better else ratio <= self.goal
@@ -33,24 +33,24 @@ RATE_COLUMNS = {
     "cores used by others": "other_cores",
 }
 UNEVEN_COLUMNS = {
-    "90 % holds after, s": "good_after_s",
-    "rows used of rows arrived": "used",
+    "time to sustained 90 %, s": "good_after_s",
+    "share of arrived rows used": "used",
     "accuracy at the end": "end",
-    "cores it used": "cores",
+    "cores used": "cores",
     "cores used by others": "other_cores",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """`runs`: name -> (side, case), in the order of a round. `columns`: of a run, title -> key of its sample."""
+    """`runs`: name -> (side, case), in the order of a round. `columns` of a run: title -> key of its sample."""
 
     name: str
     runs: dict
     lines: list
     columns: dict = dataclasses.field(default_factory=lambda: RATE_COLUMNS)
     only_if_named: bool = False
-    caps: dict = dataclasses.field(default_factory=dict)  # key of a sample -> key of what it cannot exceed
+    caps: dict = dataclasses.field(default_factory=dict)  # key of a sample -> key of its upper limit
 
 
 def value(run, key):
@@ -66,15 +66,15 @@ def best_rival(samples, key, better):
 
 
 def rate_lines(what, goal, with_most):
-    """`with_most`: also what the same processes reach without Kafka and agreement, which nothing that has both
-    can exceed: the room that a machine leaves for the goal."""
+    """`with_most` adds the rate of the same processes without Kafka and synchronization: the upper limit of the
+    rate with both, and thus of what the goal can ask of a machine."""
 
     def against_rival(run, name, its_goal):
         return Line(name, "rows/s", value(run, "rows_per_s"), lambda s: best_rival(s, "rows_per_s", max), its_goal)
 
     lines = [against_rival("ours", f"rows/s, {what}", goal)]
     if with_most:
-        lines.append(against_rival("ours-bare", "the most there is: the same without Kafka and agreement", 0.0))
+        lines.append(against_rival("ours-bare", "upper limit: the same without Kafka and synchronization", 0.0))
     return lines
 
 
@@ -85,7 +85,7 @@ def rates(model, devices, goal):
         runs["ours-bare"] = ("ours", Case(model, devices, agree=False, kafka=False))
         runs["rival-batch"] = ("rival-batch", case)
     many = f"{devices} devices" if devices > 1 else "1 device"
-    lines = rate_lines(f"{model}, {many}, against the rival", goal, devices > 1)
+    lines = rate_lines(f"{model}, {many}, compared with the rival", goal, devices > 1)
     return Comparison(f"{model}-{devices}", runs, lines)
 
 
@@ -98,23 +98,23 @@ def pair_lines():
         return value("ours", key)
 
     return [
-        *rate_lines("lenet5, 2 devices, against the rival", 1.4, True),
+        *rate_lines("lenet5, 2 devices, compared with the rival", 1.4, True),
         Line(
-            "rows per CPU second, lenet5, 2 devices, against the same two alone without Kafka",
+            "rows per CPU second, lenet5, 2 devices, compared with the same two devices alone without Kafka",
             "rows/CPU s",
             lambda s: 1e6 / s["ours"]["cpu_us_per_row"],
             lambda s: 1e6 / s["ours-bare"]["cpu_us_per_row"],
             0.85,
         ),
         Line(
-            "the same in rows/s of the wall's clock (no goal of its own)",
+            "the same in rows/s of wall time (no separate goal)",
             "rows/s",
             ours("rows_per_s"),
             value("ours-bare", "rows_per_s"),
             0.0,
         ),
         Line(
-            "agreement: step less local step, lenet5, 2 devices",
+            "synchronization: step minus local step, lenet5, 2 devices",
             "ms",
             difference("ours", "ours-alone", "step_ms"),
             sync_of_rival,
@@ -124,7 +124,7 @@ def pair_lines():
         ),
         Line("memory per device, PSS", "MiB", ours("pss_mib"), value("rival", "pss_mib"), 0.5, False),
         Line(
-            "the same, the rival without its files of CUDA",
+            "the same, the rival without its CUDA files",
             "MiB",
             ours("pss_mib"),
             value("rival", "pss_without_cuda_mib"),
@@ -143,7 +143,7 @@ def pair_lines():
 
 
 def pair():
-    """Two LeNet devices in every way: all of a row's cost is a difference or a ratio within one round."""
+    """Two LeNet devices in all configurations, so that each cost of a row is a difference or ratio within one round."""
     group, alone, bare = Case("lenet5", 2), Case("lenet5", 2, agree=False), Case("lenet5", 2, agree=False, kafka=False)
     runs = {
         "ours": ("ours", group),
@@ -157,26 +157,26 @@ def pair():
 
 
 def uneven():
-    """Live streams of 100, 50, 20 and 5 rows/s; uneven.py measures it, in sittings."""
+    """Live streams of 100, 50, 20 and 5 rows/s, measured by uneven.py in groups of sides."""
 
     def held(what, ours, other, goal):
         of = (value(run, "good_after_s") for run in (ours, other))
-        return Line(f"uneven streams, seconds until 90 % holds, {what}", "s", *of, goal, False, cap="cap_s")
+        return Line(f"uneven streams, seconds to sustained 90 %, {what}", "s", *of, goal, False, cap="cap_s")
 
     def sooner(than, other, goal):
-        return held(f"against {than}", "ours", other, 1 / goal)
+        return held(f"compared with {than}", "ours", other, 1 / goal)
 
-    slowest = "the default, which waits up to 200 ms for the slowest stream's row, against the rival with our batches"
+    slowest = "the default, which waits up to 200 ms for a row of the slowest stream, compared with the rival with our batches"
 
     lines = [
-        sooner("waiting for 64", "ours-64", 6),
+        sooner("batches of 64", "ours-64", 6),
         sooner("the best fixed batch", "ours-fixed", 4),
         sooner("a one-second tick", "ours-1s", 1.4),
         sooner("the rival with our batches", "rival-tick", 1),
-        sooner("the rival waiting for 64", "rival-64", 6),
-        held(f"{slowest} (no goal of its own)", "ours-default", "rival-tick", 0.0),
-        Line("uneven streams, rows used of rows arrived", "", value("ours", "used"), lambda _: 1.0, 0.99),
-        Line("the same, waiting for 64", "", value("ours-64", "used"), lambda _: 1.0, 0.0),
+        sooner("the rival with batches of 64", "rival-64", 6),
+        held(f"{slowest} (no separate goal)", "ours-default", "rival-tick", 0.0),
+        Line("uneven streams, share of arrived rows used", "", value("ours", "used"), lambda _: 1.0, 0.99),
+        Line("the same, batches of 64", "", value("ours-64", "used"), lambda _: 1.0, 0.0),
     ]
     runs = dict.fromkeys(uneven_streams.side_names())
     return Comparison("uneven", runs, lines, UNEVEN_COLUMNS, True, {"good_after_s": "cap_s"})

@@ -1,6 +1,6 @@
-// What does the digest of every round cost (sync.digest_every = 1)? Beside the training step of the same
-// model, interleaved in one process. A round is at least its step, so the share of a round is at most this
-// ratio.
+// Measures the cost of a digest in every round (sync.digest_every = 1), relative to the training step of the
+// same model, interleaved in one process. A round takes longer than its step, so this ratio is an upper limit
+// of the digest's share.
 //   build/release/bench_digest_cost [REPETITIONS]
 #include <cstdlib>
 #include <functional>
@@ -41,7 +41,7 @@ std::vector<Sample> measure(const std::string& name, const RowShape& shape, std:
   config.model.name = name;
   auto trainer = runtime::build_trainer(config, catalog, shape, *device).value();
   runtime::AgreedState state{devices::ModelState::create(trainer->layout(), *device).value(), 0, 0, {}};
-  RIVULET_CHECK(trainer->initialize(state.model, 1), "the model did not start");
+  RIVULET_CHECK(trainer->initialize(state.model, 1), "the model was not initialized");
   std::vector<float> features(rows * shape.columns());
   std::vector<float> targets(rows);
   Rng rng = Rng::derive(1, "bench");
@@ -60,7 +60,7 @@ std::vector<Sample> measure(const std::string& name, const RowShape& shape, std:
       devices::sgd_step(state.model, out);
       return computed;
     });
-    if (i >= repetitions / 10) samples.push_back({digest, step});  // the first are warm-up
+    if (i >= repetitions / 10) samples.push_back({digest, step});  // the first repetitions warm up
   }
   return samples;
 }

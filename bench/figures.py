@@ -1,4 +1,4 @@
-"""docs/RESULTS.md, made of figures that were measured by hand and of the comparisons that bench/run wrote."""
+"""Generates docs/RESULTS.md from the figures recorded by hand and the comparisons that bench/run has written."""
 
 import tomllib
 
@@ -8,7 +8,7 @@ from results import row
 FIGURES = ROOT / "bench" / "figures.toml"
 COMPARISONS = ROOT / "docs" / "results" / "comparisons.md"
 PAGE = ROOT / "docs" / "RESULTS.md"
-INHERITED = {"machine", "command", "commit"}  # a figure has those of its group unless it names its own
+INHERITED = {"machine", "command", "commit"}  # a figure's defaults are those of its group
 KEYS = {"claim", "baseline", "figure", "goal", "verdict"} | INHERITED
 GROUP_KEYS = {"title", "note", "method", "figure"} | INHERITED
 VERDICTS = {"met": "met", "short": "**short**", "": ""}
@@ -16,43 +16,43 @@ HEAD = ["claim", "baseline or definition", "figure", "goal", "verdict", "machine
 INTRODUCTION = """\
 # Results
 
-Every measured figure of Rivulet: the good ones and the losses. `bench/render` writes this page from
-`bench/figures.toml`, and from [the comparisons](results/comparisons.md) that `bench/run` writes.
-Nothing here is edited by hand. No test asserts a figure unless its line says "asserted".
+All measured figures of Rivulet, losses included. `bench/render` generates this page from
+`bench/figures.toml` and from [the comparisons](results/comparisons.md) of `bench/run`.
+Do not edit it. No test asserts a figure unless its line contains "asserted".
 
-- **How it is measured**, what the rival is, and why lines fall short: [BENCHMARKING.md](BENCHMARKING.md).
+- **Method**, the rival, and why lines fall short: [BENCHMARKING.md](BENCHMARKING.md).
 - **A figure** is a median with p10 and p90 in parentheses and the number n of measurements, unless its
-  line says otherwise. A figure beside a baseline is a ratio: ours to the baseline.
-- **A goal in parentheses** was set for another line, and is given for comparison.
-- **Verdict**: met, or short of the goal. A line without a goal has none.
-- **Commands**: a program `bench_NAME` or a test program is built first, with
+  line states otherwise. If the line has a baseline, the figure is a ratio: Rivulet to the baseline.
+- **Goals in parentheses** were set for another line and are given for comparison.
+- **Verdict**: the goal is met, or the figure is short of it. A line without a goal has none.
+- **Commands**: build a program `bench_NAME` or a test program first, with
   `cmake --build --preset release --target NAME`.
-- **Terms**: [GLOSSARY.md](GLOSSARY.md). What `scripts/test --full` measures: [EVIDENCE.md](EVIDENCE.md)."""
+- **Terms**: [GLOSSARY.md](GLOSSARY.md). Measurements of `scripts/test --full`: [EVIDENCE.md](EVIDENCE.md)."""
 
 
 def wrong_keys(table, known, where):
     if unknown := table.keys() - known:
-        raise BenchError(f"{where}: there is no key {', '.join(sorted(unknown))}")
+        raise BenchError(f"{where}: unknown key {', '.join(sorted(unknown))}")
 
 
 def whole(figure, group, machines):
-    """The figure with what it has from its group; refused when it is not a line of the page."""
+    """Returns the figure with the defaults of its group. Raises BenchError if it is invalid."""
     where = f"bench/figures.toml, '{group['title']}', '{figure.get('claim', '?')}'"
     wrong_keys(figure, KEYS, where)
     line = dict.fromkeys(KEYS, "") | {key: group[key] for key in INHERITED & group.keys()} | figure
     if not line["claim"] or not line["figure"]:
-        raise BenchError(f"{where}: a claim and a figure are needed")
+        raise BenchError(f"{where}: a claim and a figure are required")
     if line["verdict"] not in VERDICTS or bool(line["verdict"]) != bool(line["goal"]):
-        raise BenchError(f"{where}: a goal has the verdict met or short, and nothing else has one")
+        raise BenchError(f"{where}: a goal requires the verdict met or short; without a goal the verdict is empty")
     if line["machine"] not in machines:
-        raise BenchError(f"{where}: there is no machine '{line['machine']}'")
+        raise BenchError(f"{where}: unknown machine '{line['machine']}'")
     if not all(isinstance(text, str) and not {"|", "\n"} & set(text) for text in line.values()):
-        raise BenchError(f"{where}: a value is a text of one line without |")
+        raise BenchError(f"{where}: a value must be a string of one line without |")
     return line
 
 
 def load(file=FIGURES):
-    """(machines, groups); each figure is whole."""
+    """Returns (machines, groups), the figures with all defaults."""
     try:
         data = tomllib.loads(file.read_text())
     except tomllib.TOMLDecodeError as fault:
@@ -87,15 +87,15 @@ def section(group):
 
 def page_text(machines, groups, comparisons):
     verdicts = [line["verdict"] for group in groups for line in group["figure"] if line["verdict"]]
-    sums = f"Of the {len(verdicts)} lines below with a goal, the comparisons of the first section aside, "
+    sums = f"Of the {len(verdicts)} lines with a goal below (not counting the comparisons of the first section), "
     sums += f"{verdicts.count('met')} meet it and {verdicts.count('short')} fall short."
     lines = [INTRODUCTION, "", sums, "", "## Machines", "", *table_of(["name", "machine"], machines.items())]
-    lines += ["", "## Beside PyTorch DDP", *method("the-rival"), "", comparisons.strip()]
+    lines += ["", "## Comparison with PyTorch DDP", *method("the-rival"), "", comparisons.strip()]
     for group in groups:
         lines += section(group)
     return "\n".join(lines) + "\n"
 
 
 def made():
-    """The page as its data gives it."""
+    """Generates the page from its data."""
     return page_text(*load(), COMPARISONS.read_text())

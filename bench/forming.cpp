@@ -1,6 +1,6 @@
-// How soon does a large group on one machine form, and how many threads does each device have? By turns
-// groups of 4, 16 and 32 devices of a linear model on the embedded broker: from the start of the first
-// process until all say that the group has formed, and what /proc says then.
+// Measures how fast a large group on one machine forms, and the threads of each device. Groups of 4, 16 and
+// 32 devices with a linear model on the embedded broker, in turns: from the start of the first process until
+// all report that the group has formed; the threads are those in /proc at that time.
 //   build/release/bench_forming [ROUNDS]
 #include <doctest/doctest.h>
 

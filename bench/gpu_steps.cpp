@@ -1,5 +1,5 @@
-// What does a step cost on a GPU, beside the same step on this host with all threads that it may use?
-// Gradient and update, in turns, by the wall's clock; numbers go up and down with each step, as in training.
+// Measures a step on a GPU, compared with the same step on this host with all its threads. Gradient and
+// update, in turns, wall time, including the transfers between host and GPU.
 //   build/release/bench_gpu_steps [ROUNDS]
 #include <cstdlib>
 
@@ -23,12 +23,12 @@ class Side {
         memory_(testing::make_contribution(trainer_->layout(), *device_)),
         out_(testing::view_of(*memory_, trainer_->layout())),
         rows_(config, rows, 1) {}
-  /// Seconds.
+  /// Returns the seconds of `steps` steps.
   double run(std::size_t steps) {
     const RealClock clock;
     const TimePoint began = clock.now();
     for (std::size_t i = 0; i < steps; ++i) {
-      RIVULET_CHECK(trainer_->compute_gradients(state_, rows_.all(), out_), "a gradient");
+      RIVULET_CHECK(trainer_->compute_gradients(state_, rows_.all(), out_), "no gradient");
       devices::sgd_step(state_, out_);
     }
     return to_seconds(clock.now() - began);
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
         times.push_back(by_host / by_gpu);
         us = 1e6 * by_gpu / static_cast<double>(steps);
       }
-      fmt::print("{}, {} parameters, {} rows: {} as fast on the GPU, {:.0f} us a step there\n", model,
+      fmt::print("{}, {} parameters, {} rows: {} as fast on the GPU, {:.0f} us per step there\n", model,
                  there.parameters(), rows, spread(times, "x"), us);
     }
   }

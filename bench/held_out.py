@@ -1,4 +1,4 @@
-"""The first of MNIST's test images, for runs that look at them often."""
+"""Subsets of MNIST's test images, for runs that evaluate often."""
 
 import gzip
 import pathlib
@@ -12,7 +12,7 @@ DATA = ROOT / "examples" / "mnist" / "data"
 
 
 def smaller(rows, store):
-    """A folder below `store` with N of them."""
+    """Returns a directory in `store` with the first `rows` test images."""
     folder = store / f"held-out-{rows}"
     if folder.exists():
         return folder
@@ -27,7 +27,7 @@ def smaller(rows, store):
 
 
 def shuffled(store):
-    """The data set with the labels of its training images in another order: nothing can be learned from them."""
+    """Returns the data set with shuffled training labels, from which nothing can be learned."""
     folder = store / "shuffled"
     if folder.exists():
         return folder

@@ -1,8 +1,8 @@
-// What does a row of 785 bytes cost from Kafka to the batch? Ours: librdkafka, decoder, buffer, batches of
-// 64, by the CPU time of the whole process, client threads included. Beside it, in turns: the rival's
-// consumer with its tensors (bench/rival/consume.py, a process of its own, when RIVULET_RIVAL_PYTHON names a
-// Python for it), one TCP socket that receives as many bytes, a copy of them, and the LeNet-5 step of a row.
-// A real broker that was filled before.
+// Measures the cost of a row of 785 bytes from Kafka to the batch. Ours: librdkafka, decoder, buffer, batches
+// of 64; CPU time of the whole process, client threads included. Compared, in turns, with the rival's
+// consumer with its tensors (bench/rival/consume.py, a separate process, if RIVULET_RIVAL_PYTHON names a
+// Python for it), a TCP socket that receives the same bytes, a copy of them, and the LeNet-5 step per row.
+// The rows are already in a real broker.
 //   RIVULET_RIVAL_PYTHON=$(bench/rival/setup) build/release/bench_ingest_cost [ROUNDS]
 #include <cstdlib>
 #include <cstring>
@@ -30,7 +30,7 @@ using namespace rivulet::bench;
 namespace {
 
 constexpr std::size_t row_bytes = 785;
-constexpr std::size_t rows = 200'000;  ///< of one measurement
+constexpr std::size_t rows = 200'000;  ///< per measurement
 constexpr std::size_t batch_rows = 64;
 const std::string topic = "rows";
 
@@ -58,7 +58,7 @@ runtime::LoadedConfig configuration(const std::string& brokers, const std::strin
                 "source.kafka.properties.bootstrap.servers=" + brokers};
   auto loaded = runtime::load_config(input);
   for (const auto& problem : loaded.problems) fmt::print(stderr, "{}\n", problem.text());
-  RIVULET_CHECK(loaded.usable(), "the configuration of the benchmark");
+  RIVULET_CHECK(loaded.usable(), "invalid configuration of the benchmark");
   return loaded;
 }
 
@@ -66,7 +66,7 @@ struct NoWake final : Wake {
   void notify() noexcept override {}
 };
 
-/// The way of a row through a device, by the product's parts; one thread plays ingest and train.
+/// The path of a row through a device, with the product's parts. One thread runs ingest and train.
 class Pipeline {
  public:
   explicit Pipeline(const std::string& brokers)
@@ -82,12 +82,12 @@ class Pipeline {
     assignments_.publish({{partitions_.front(), std::nullopt}});
     ledger_.began(partitions_.front(), {0, 0});
   }
-  /// Batches until N rows went through. Returns how many.
+  /// Takes batches until at least `count` rows have passed. Returns their number.
   std::size_t take(std::size_t count) {
     std::size_t taken = 0;
     while (taken < count) {
       (void)ingest_.step();
-      RIVULET_CHECK(!ingest_.failure(), "the stream goes on");
+      RIVULET_CHECK(!ingest_.failure(), "the stream failed");
       while (buffer_.waiting() >= batch_rows && taken < count) taken += one_batch();
     }
     return taken;
@@ -97,7 +97,7 @@ class Pipeline {
   std::size_t one_batch() {
     const std::size_t got = batch_.fill(buffer_, batch_rows);
     for (const RowTag& tag : batch_.own_tags())
-      RIVULET_CHECK(tag.position.at.offset == next_++, "every row, in order");
+      RIVULET_CHECK(tag.position.at.offset == next_++, "a row is missing or out of order");
     batch_.release(buffer_);
     return got;
   }
@@ -127,7 +127,7 @@ class Pipeline {
                            status_, metrics_, *logger_, wake_}};
 };
 
-/// CPU of the process from the first batch on: the client's start is not a row's.
+/// Returns the CPU time of the process per row after the first batch, without the client's start.
 double our_us(const std::string& brokers) {
   Pipeline pipeline(brokers);
   pipeline.take(batch_rows);
@@ -136,7 +136,7 @@ double our_us(const std::string& brokers) {
   return (process_cpu_seconds() - began) * 1e6 / static_cast<double>(taken);
 }
 
-/// The same of the rival; nothing where there is none.
+/// Returns that of the rival; nullopt without its Python.
 std::optional<double> rival_us(const char* python, const std::string& brokers) {
   if (python == nullptr) return std::nullopt;
   const auto ran = testing::run(
@@ -145,11 +145,11 @@ std::optional<double> rival_us(const char* python, const std::string& brokers) {
        .environment = {{"PYTHONDONTWRITEBYTECODE", "1"}}},
       std::chrono::seconds(120));
   if (ran.status.code != 0) fmt::print(stderr, "{}\n", ran.errors);
-  RIVULET_CHECK(ran.status.code == 0, "the rival's consumer failed: its words are above");
+  RIVULET_CHECK(ran.status.code == 0, "the rival's consumer failed: see its output above");
   return std::stod(ran.output);
 }
 
-/// CPU of a thread that receives the bytes of N rows in blocks that fit a cache.
+/// Returns the CPU time per row of a thread that receives the bytes in blocks that fit into a cache.
 double receive_us() {
   const std::size_t bytes = rows * row_bytes;
   auto [out, in] = connected_pair();
@@ -161,12 +161,12 @@ double receive_us() {
   const double began = thread_cpu_seconds();
   for (std::size_t got = 0; got < bytes;) got += receive_some(in, block);
   const double used = thread_cpu_seconds() - began;
-  in = Socket();  // the rest of the last block is not waited for
+  in = Socket();  // does not wait for the rest of the last block
   sender.join();
   return used * 1e6 / static_cast<double>(rows);
 }
 
-/// CPU of copying them once, out of memory that is larger than the caches, into one batch after the other.
+/// CPU time of one copy of the rows, from memory larger than the caches into batches.
 class Copying {
  public:
   double us() {
@@ -175,7 +175,7 @@ class Copying {
       std::memcpy(&batch_[i % batch_rows * row_bytes], &stock_[i % held * row_bytes], row_bytes);
     const double used = thread_cpu_seconds() - began;
     RIVULET_CHECK(std::memcmp(&batch_[0], &stock_[(rows - batch_rows) % held * row_bytes], row_bytes) == 0,
-                  "the copy of the last batch's first row");
+                  "wrong copy of the last batch's first row");
     return used * 1e6 / static_cast<double>(rows);
   }
 
@@ -199,7 +199,7 @@ int main(int argc, char** argv) {
   if (!kafka) fmt::print(stderr, "{}\n", kafka.error().message);
   const std::string brokers = kafka.value()->brokers();
   const Status filled = fill(brokers, made_up_rows());
-  RIVULET_CHECK(filled, "the broker took the rows");
+  RIVULET_CHECK(filled, "the broker rejected the rows");
   Copying copying;
   ModelStep step(batch_rows);
   std::vector<double> ours;

@@ -1,4 +1,4 @@
-"""What a user gets: rows as JSON in a topic of `rivulet broker`, a file of `rivulet config init --from-topic`, `rivulet run`."""
+"""A user's setup: JSON rows in a topic of `rivulet broker`, a file from `rivulet config init --from-topic`, `rivulet run`."""
 
 import json
 import pathlib
@@ -7,11 +7,11 @@ import time
 
 from processes import BenchError, Helper
 
-PATIENCE = 600  # s: a run that takes longer than its rows hangs
+PATIENCE = 600  # s; a run that takes longer hangs
 
 
 class Job:
-    """A topic with a partition for each device, on a broker of its own."""
+    """A topic with a partition for each device, on a private broker."""
 
     def __init__(self, program, name, folder, stack, partitions=1, more=()):
         self.name, self._program, self._folder = name, pathlib.Path(program).resolve(), pathlib.Path(folder)
@@ -21,7 +21,7 @@ class Job:
         self.brokers = broker.line.removeprefix("bootstrap.servers=")
 
     def configure(self, target, *settings):
-        # `rivulet broker` makes a control topic, and `config init` would call the job something that has none.
+        # `rivulet broker` creates the control topic of this job name; that of `config init` has none.
         settings = [f"job.name={self.name}", *settings]
         command = [self._program, "config", "init", "--from-topic", self.name, "--target", target]
         command += ["--brokers", self.brokers, *(word for setting in settings for word in ("--set", setting))]
@@ -32,11 +32,11 @@ class Job:
         return [self._program, "run", "--config", config, "--json", "--data-dir", folder, *more]
 
     def run_alone(self, rows, *more, prefix=(), patience=PATIENCE):
-        """The summary, once N rows are trained."""
+        """Returns the summary after `rows` trained rows."""
         return self.run_group([rows], *more, prefix=prefix, patience=patience)[0]
 
     def run_group(self, rows, *more, prefix=(), share=1, patience=PATIENCE):
-        """The summaries of devices that read a partition each, once that share of all rows is trained."""
+        """Returns the summaries of devices with a partition each, after `share` of all rows is trained."""
         devices = []
         for i, _ in enumerate(rows):
             one = ["--id", f"device-{i}", "--partitions", str(i), "--devices", str(len(rows))] if len(rows) > 1 else []
@@ -55,7 +55,7 @@ class Job:
         try:
             said, _ = device.communicate(timeout=patience)
         except subprocess.TimeoutExpired as late:
-            raise BenchError(f"{self.name}: rivulet run did not end") from late
+            raise BenchError(f"{self.name}: rivulet run did not end in time") from late
         if device.returncode != 0:
             raise BenchError(f"{self.name}: rivulet run ended with {device.returncode}: {self.log(i).read_text()[-1000:]}")
         return json.loads(said.splitlines()[-1])
@@ -67,7 +67,7 @@ class Job:
         return self._folder / f"run-{i}.log"
 
     def produce(self, rows, partition=0, topic=None, rate=None):
-        """Bytes of lines, in their order; compressed, for the small broker keeps about 5 MB."""
+        """Produces lines in order, compressed because the embedded broker keeps about 5 MB."""
         command = ["kcat", "-P", "-b", self.brokers, "-t", topic or self.name, "-p", str(partition), "-z", "lz4"]
         kcat = subprocess.Popen([*command, "-X", f"linger.ms={5 if rate else 50}"], stdin=subprocess.PIPE)
         if not rate:

@@ -1,5 +1,5 @@
-// A real Apache Kafka in a process of its own, for benches that are no C++ programs: starts it, creates
-// topics, prints HOST:PORT on one line, and stays until standard input ends.
+// A real Apache Kafka for benchmarks in other languages. Starts it, creates topics, prints HOST:PORT on one
+// line, and runs until standard input ends.
 //   build/release/bench_kafka TOPIC:PARTITIONS...
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 struct Topic {
   std::string name;
-  int partitions = 0;  ///< 0: could not be read
+  int partitions = 0;  ///< 0: invalid
 };
 
 Topic parse_topic(std::string_view text) {
@@ -31,7 +31,7 @@ Topic parse_topic(std::string_view text) {
   return topic;
 }
 
-/// Says why and gives the exit code.
+/// Prints the reason and returns the exit code.
 int failed(const std::string& why) {
   fmt::print(stderr, "bench_kafka: {}\n", why);
   return 1;
@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const auto topic = parse_topic(argv[i]);
     if (topic.name.empty() || topic.partitions < 1)
-      return failed(fmt::format("'{}' is no TOPIC:PARTITIONS", argv[i]));
+      return failed(fmt::format("'{}' is not TOPIC:PARTITIONS", argv[i]));
     const auto created = create_topic(brokers, topic.name, topic.partitions);
     if (!created) return failed(created.error().message);
   }

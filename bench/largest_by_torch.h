@@ -6,8 +6,8 @@
 
 namespace rivulet::bench {
 
-/// Positions of the `k` largest sizes by LibTorch: abs() and topk(), unsorted. A door of its own: LibTorch's
-/// headers bring another fmt. One thread.
+/// Finds the positions of the `k` largest absolute values with LibTorch's abs() and topk(), unsorted, on one
+/// thread. A separate object, because LibTorch's headers include another fmt.
 void largest_by_torch(std::span<const float> numbers, std::size_t k, std::vector<std::uint32_t>& into);
 
 }  // namespace rivulet::bench

@@ -1,7 +1,7 @@
-// What do the books cost? All that a round does for them on one of four devices - stretches of dropped rows,
-// intervals, the announcement as bytes and back, the check, the fold, the digest's share, the pages - in CPU
-// time beside the CPU of the LeNet-5 step of the same round. A round is at least its step, so its share is at
-// most this ratio.
+// Measures the cost of the ledger: all its work in a round on one of four devices (skipped ranges, intervals,
+// encoding and decoding of announcements, check, fold, share of the digest, pages), as CPU time relative to
+// the LeNet-5 step of the same round. A round takes longer than its step, so this ratio is an upper limit of
+// the ledger's share.
 //   build/release/bench_ledger_cost [REPETITIONS]
 #include <cstdlib>
 #include <functional>
@@ -29,9 +29,9 @@ constexpr std::size_t world = 4;
 
 struct Stream {
   const char* name;
-  int partitions;          ///< of each device
-  std::size_t rows;        ///< of each device and round
-  std::size_t drop_every;  ///< every so-many-th record is not a row; 0: none
+  int partitions;          ///< per device
+  std::size_t rows;        ///< per device and round
+  std::size_t drop_every;  ///< every N-th record is dropped; 0: none
 };
 
 double cpu_us(const std::function<void()>& work) {
@@ -40,7 +40,7 @@ double cpu_us(const std::function<void()>& work) {
   return (thread_cpu_seconds() - before) * 1e6;
 }
 
-/// What one device knows of its own partitions, and what it says of them.
+/// The ledger of one device's partitions, and its announcements.
 struct Announcer {
   std::vector<PartitionId> partitions;
   std::vector<std::int64_t> next;
@@ -57,7 +57,7 @@ struct Announcer {
       ledger.began(partitions.back(), {0, 0});
     }
   }
-  /// The next rows in turn from every partition; those that are none go into the ledger, as Ingest does it.
+  /// Returns the next rows, from all partitions in turn. Records dropped rows in the ledger, as Ingest does.
   std::vector<RowTag> read(const Stream& stream) {
     std::vector<RowTag> tags;
     while (tags.size() < stream.rows) {
@@ -71,10 +71,11 @@ struct Announcer {
     }
     return tags;
   }
-  /// As Worker::announce(), my_facts() and my_section().
+  /// Does the same as Worker::announce(), my_facts() and my_section().
   void announce(std::size_t rank, std::span<const RowTag> tags) {
     announced = {};
-    RIVULET_CHECK(buffer::append(announced, ledger.account(tags, stands, 0).value()), "the books add up");
+    RIVULET_CHECK(buffer::append(announced, ledger.account(tags, stands, 0).value()),
+                  "the ledger does not balance");
     sync::FactsSection more;
     more.more_intervals.assign(announced.intervals.begin() + 1, announced.intervals.end());
     more.runs = announced.runs;
@@ -88,7 +89,7 @@ struct Announcer {
   }
 };
 
-/// The group as its first device sees it.
+/// The group, seen from its first device.
 class Group {
  public:
   explicit Group(const Stream& stream)
@@ -103,16 +104,16 @@ class Group {
     view_.members = std::move(members);
   }
 
-  /// CPU of the first device's books in one round.
+  /// Runs a round. Returns the CPU time of the first device's ledger in microseconds.
   double round_us() {
     for (std::size_t rank = 1; rank < world; ++rank) all_[rank]->announce(rank, all_[rank]->read(stream_));
     const double us = cpu_us([&] {
       all_[0]->announce(0, all_[0]->read(stream_));
       take_table();
       RIVULET_CHECK(runtime::check_announced(table_, view_, state_, all_[0]->partitions, topics_),
-                    "the announcements are good");
+                    "invalid announcements");
       fold();
-      RIVULET_CHECK(runtime::digest_of(state_, *device_), "a digest");
+      RIVULET_CHECK(runtime::digest_of(state_, *device_), "no digest");
       pages_->publish(state_, now_);
     });
     for (auto& device : all_) settle(*device);
@@ -121,7 +122,7 @@ class Group {
   }
 
  private:
-  /// One number: the digest is then of the books alone.
+  /// A model of one parameter, so that the digest covers almost only the ledger.
   static devices::ModelLayout layout() {
     devices::ModelLayout one;
     one.parameters = 1;
@@ -135,7 +136,7 @@ class Group {
       table_.sections.push_back(sync::decode_section(device->section).value());
     }
   }
-  /// As Worker::fold_table().
+  /// Does the same as Worker::fold_table().
   void fold() {
     for (std::size_t rank = 0; rank < world; ++rank) {
       const runtime::Announced announced(table_, rank);
@@ -177,7 +178,7 @@ void measure(const Stream& stream, int repetitions) {
     steps.push_back(s);
     share.push_back(100 * b / s);
   }
-  fmt::print("{:38} books {:6.1f} us  step {:7.1f} us  share {}\n", stream.name, percentile(books, 0.5),
+  fmt::print("{:38} ledger {:6.1f} us  step {:7.1f} us  share {}\n", stream.name, percentile(books, 0.5),
              percentile(steps, 0.5), spread(share, "%"));
 }
 
@@ -186,10 +187,10 @@ void measure(const Stream& stream, int repetitions) {
 int main(int argc, char** argv) {
   const int repetitions = argc > 1 ? std::atoi(argv[1]) : 500;
   devices::prepare_process(1);
-  for (const Stream& stream :
-       {Stream{"1 partition each, 20 rows", 1, 20, 0}, Stream{"the same, every 10th record bad", 1, 20, 10},
-        Stream{"64 partitions each, 64 rows", 64, 64, 0},
-        Stream{"the same, every 10th record bad", 64, 64, 10}})
+  for (const Stream& stream : {Stream{"1 partition each, 20 rows", 1, 20, 0},
+                               Stream{"the same, every 10th record dropped", 1, 20, 10},
+                               Stream{"64 partitions each, 64 rows", 64, 64, 0},
+                               Stream{"the same, every 10th record dropped", 64, 64, 10}})
     measure(stream, repetitions);
   return 0;
 }

@@ -1,7 +1,7 @@
-// Shaped links for benches that are no C++ programs: network namespaces, each with a link of its own, and a
-// real Apache Kafka that they reach. Prints one line, HOST:PORT and the names of the namespaces with their
-// addresses, and stays until standard input ends. A number on standard input is the rate of all links from
-// then on. Needs root.
+// Shaped links for benchmarks in other languages: network namespaces with separate links, and a real Apache
+// Kafka that they reach. Prints one line, HOST:PORT and the names of the namespaces with their addresses, and
+// runs until standard input ends. A number on standard input sets the rate of all links in Mbit/s. Needs
+// root.
 //   build/release/bench_links NODES MBIT        10.192.7.1:9092 rvt7n0=10.192.7.2 rvt7n1=10.192.7.3
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Says why and gives the exit code.
+/// Prints the reason and returns the exit code.
 int failed(const std::string& why) {
   fmt::print(stderr, "bench_links: {}\n", why);
   return 1;
@@ -27,7 +27,7 @@ int failed(const std::string& why) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return failed("NODES MBIT");
+  if (argc != 3) return failed("usage: bench_links NODES MBIT");
   const int nodes = std::atoi(argv[1]);
   auto network = Network::create({.nodes = nodes, .bits_per_second = std::atof(argv[2]) * 1e6});
   if (!network) return failed(network.error().message);

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-/// What the programs of this folder share: medians with their spread.
+/// Medians with their spread, for all benchmarks.
 namespace rivulet::bench {
 
-/// The value at `share` of the way from the least to the greatest, linear between two that were measured;
-/// 0 of none.
+/// Returns the quantile `share` of the values, with linear interpolation between neighbours; 0 without
+/// values.
 inline double percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -27,14 +27,14 @@ inline std::string spread(const std::vector<double>& values, const char* unit) {
                      percentile(values, 0.1), percentile(values, 0.9), values.size());
 }
 
-/// Of values that were taken in turns, round by round.
+/// Returns the ratios within each round, for values measured in turns.
 inline std::vector<double> ratios(const std::vector<double>& of, const std::vector<double>& to) {
   std::vector<double> all;
   for (std::size_t i = 0; i < std::min(of.size(), to.size()); ++i) all.push_back(of[i] / to[i]);
   return all;
 }
 
-/// How often the calling thread lost its core to another one.
+/// Returns how often the calling thread was preempted.
 inline long involuntary_switches() {
   rusage used{};
   getrusage(RUSAGE_THREAD, &used);

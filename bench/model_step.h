@@ -13,8 +13,8 @@
 
 namespace rivulet::bench {
 
-/// The step of a model (gradient and update; LeNet-5 unless another is named) by the product's Trainer, on
-/// rows that lie in memory. Its batches walk through 64 times as many rows. Owner: one thread.
+/// A training step (gradient and update) with the product's Trainer on rows in memory; LeNet-5 by default.
+/// The rows are 64 batches, used in turn. Owner: one thread.
 class ModelStep {
  public:
   explicit ModelStep(std::size_t rows, const runtime::Config::Model& model = {},
@@ -27,7 +27,7 @@ class ModelStep {
         targets_(stock * rows),
         memory_(device_->allocate(trainer_->layout().contribution() * sizeof(float)).value()),
         gradient_(memory_->view(Scalar::f32, trainer_->layout().contribution())) {
-    RIVULET_CHECK(trainer_->initialize(state_, 1), "the model did not start");
+    RIVULET_CHECK(trainer_->initialize(state_, 1), "the model was not initialized");
     Rng rng = Rng::derive(1, "bench");
     for (auto& f : features_) f = static_cast<float>(rng.uniform());
     for (auto& t : targets_) t = static_cast<float>(rng.below(10));
@@ -38,10 +38,10 @@ class ModelStep {
                           std::span(targets_).subspan(at, rows_),
                           rows_,
                           {}};
-    RIVULET_CHECK(trainer_->compute_gradients(state_, batch, gradient_), "a gradient");
+    RIVULET_CHECK(trainer_->compute_gradients(state_, batch, gradient_), "no gradient");
     devices::sgd_step(state_, gradient_);
   }
-  /// CPU of this thread, over so long.
+  /// Runs for `length`. Returns the CPU time of this thread per row, in microseconds.
   double us_per_row(Duration length) {
     const RealClock clock;
     const TimePoint end = clock.now() + length;
@@ -50,7 +50,7 @@ class ModelStep {
     for (; clock.now() < end; ++steps) run();
     return (thread_cpu_seconds() - began) * 1e6 / static_cast<double>(steps * rows_);
   }
-  /// What it walks through, for others to walk through as well.
+  /// The rows, for other loops to train on.
   [[nodiscard]] const std::vector<float>& features() const { return features_; }
   [[nodiscard]] const std::vector<float>& targets() const { return targets_; }
 

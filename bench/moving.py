@@ -1,12 +1,12 @@
-"""Scores of learners on streams that move, and the tables of `bench/streams`. A hit is 1 for a row that was predicted right."""
+"""Scores of learners on changing streams, and the tables of `bench/streams`. A hit is 1 for a correctly predicted row."""
 
 import json
 import statistics
 
 LAST = 1000  # rows at the end
-WINDOW = 500  # rows in which accuracy is looked at behind a change
-NEAR = 0.02  # as good as before
-SOON = 1000  # rows behind a change
+WINDOW = 500  # rows of the moving accuracy after a change
+NEAR = 0.02  # difference that counts as recovered
+SOON = 1000  # rows after a change
 
 
 def hits_of_bits(model):
@@ -15,7 +15,7 @@ def hits_of_bits(model):
 
 
 def hits_of_decisions(folder, device=0):
-    """Of one device: each row of a round has the mean of its round. Full files have numbers, the newest has none."""
+    """Returns the hits of one device; each row has the mean of its round. Rotated log files are numbered, the newest is not."""
     hits, full = [], sorted(folder.glob("decisions.jsonl.*"), key=lambda file: int(file.suffix[1:]))
     for file in [*full, folder / "decisions.jsonl"]:
         for line in file.read_text().splitlines():
@@ -27,7 +27,8 @@ def hits_of_decisions(folder, device=0):
 
 
 def rows_until_back(hits, begin, end):
-    """Rows behind a change until the last WINDOW of them are as good as those before it. WINDOW: at once; all: never."""
+    """Returns the rows from a change until the last WINDOW are as good as those before it. The minimum is WINDOW; end - begin
+    means never."""
     before = statistics.fmean(hits[begin - WINDOW : begin])
     inside = sum(hits[begin : begin + WINDOW])
     for now in range(begin + WINDOW, end):
@@ -47,7 +48,7 @@ def scores(hits, changes, rows_per_s):
 
 
 def spread(values, form):
-    """Mean, and the tenth and the ninetieth percentile."""
+    """Formats mean, p10 and p90."""
     if len(values) == 1:
         return form(values[0])
     tenths = statistics.quantiles(values, n=10, method="inclusive")
@@ -72,7 +73,7 @@ def of(models, name, key):
 
 
 def line(name, models, key, form, by):
-    """Of all linear models the best one, and of all single models, `by` that score: forests are many."""
+    """Formats a line with the best linear and the best single model by score `by`; forests are not single models."""
     linear = best(models, [model for model in models if model.startswith("LR")], by)
     single = best(models, [linear, "HAT"], by)
     cells = [name]
@@ -84,13 +85,13 @@ def line(name, models, key, form, by):
     return "| " + " | ".join(cells) + " |"
 
 
-# Who is back soon and was bad before has won nothing.
+# Recovery is compared with the most accurate model: recovery to a low accuracy is worth nothing.
 TABLES = [
     (f"Accuracy over the last {LAST} rows, %", "last", percent, "last"),
     ("Accuracy over all rows, %", "all", percent, "all"),
-    (f"Accuracy over the first {SOON} rows behind a sudden change, %", "soon", percent, "soon"),
-    (f"Rows until the last {WINDOW} are within 2 points of what was before the change", "back", whole, "last"),
-    ("Rows a second of one core", "rows_per_s", whole, "rows_per_s"),
+    (f"Accuracy over the first {SOON} rows after a sudden change, %", "soon", percent, "soon"),
+    (f"Rows until the accuracy over the last {WINDOW} is within 2 points of that before the change", "back", whole, "last"),
+    ("Rows per second on one core", "rows_per_s", whole, "rows_per_s"),
 ]
 
 
@@ -99,6 +100,6 @@ def tables(all_scores):
         lines = [line(name, models, key, form, by) for name, models in all_scores.items() if key in models["HAT"][0]]
         if lines:
             yield from ["", f"{title}: mean (p10 to p90) of seeds", ""]
-            yield "| stream | Rivulet | LR | HAT | ARF | best single model | Rivulet less that |"
+            yield "| stream | Rivulet | LR | HAT | ARF | best single model | Rivulet minus best |"
             yield "|" + " --- |" * 7
             yield from lines

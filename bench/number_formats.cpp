@@ -1,6 +1,6 @@
-// What do model.memory_format and model.autocast make of a step's CPU? LeNet-5 and the CNN for 3 x 32 x 32,
-// batch of 64, one thread, each format in turns with the default. What autocast makes of the accuracy:
-// docs/RESULTS.md.
+// Measures the effect of model.memory_format and model.autocast on a step's CPU time. LeNet-5 and the CNN for
+// 3 x 32 x 32, batch of 64, one thread, each format in turns with the default. The effect of autocast on
+// accuracy is in docs/RESULTS.md.
 //   build/release/bench_number_formats [ROUNDS]
 #include <cstdlib>
 #include <string>
@@ -15,7 +15,7 @@ using namespace rivulet::bench;
 namespace {
 
 constexpr std::size_t batch = 64;
-constexpr Duration length = std::chrono::milliseconds(500);  ///< of each in a round
+constexpr Duration length = std::chrono::milliseconds(500);  ///< of each format per round
 
 struct Format {
   std::string name;
@@ -41,11 +41,11 @@ void compare(const std::string& model, const RowShape& shape, int rounds) {
   for (int round = 0; round <= rounds; ++round)
     for (std::size_t i = 0; i < formats.size(); ++i) {
       const double now = steps[i]->us_per_row(length);
-      if (round > 0) us[i].push_back(now);  // the first warms up
+      if (round > 0) us[i].push_back(now);  // the first round warms up
     }
   for (std::size_t i = 0; i < formats.size(); ++i) {
     fmt::print("{:8} {:14} {}\n", model, formats[i].name, spread(us[i], "us of CPU per row"));
-    if (i > 0) fmt::print("{:8} {:14} {}\n", "", "of the default", spread(ratios(us[i], us[0]), "x"));
+    if (i > 0) fmt::print("{:8} {:14} {}\n", "", "vs. default", spread(ratios(us[i], us[0]), "x"));
   }
 }
 

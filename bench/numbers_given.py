@@ -1,4 +1,4 @@
-"""Numbers on the command line, as argparse's types: it refuses the others with a line and exit code 2."""
+"""Types of numeric arguments for argparse, which rejects other values with a message and exit code 2."""
 
 import argparse
 import math
@@ -7,12 +7,12 @@ import math
 def positive_number(word):
     number = float(word)
     if not (number > 0 and math.isfinite(number)):
-        raise argparse.ArgumentTypeError(f"{word} is not a number above 0")
+        raise argparse.ArgumentTypeError(f"{word} is not a positive number")
     return number
 
 
 def positive_count(word):
     count = int(word)
     if count < 1:
-        raise argparse.ArgumentTypeError(f"{word} is not a count of at least 1")
+        raise argparse.ArgumentTypeError(f"{word} is not a positive integer")
     return count

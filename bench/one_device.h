@@ -18,8 +18,8 @@
 
 namespace rivulet::bench {
 
-/// One real device in this process, as the production wiring makes it, on rows of MNIST from memory; its
-/// books, checkpoints and threads are the real ones. `settings` come on top. Owner: the thread that made it.
+/// One device in this process with production wiring, ledger, checkpoints and threads, on MNIST rows from
+/// memory. `settings` override its configuration. Owner: the thread that created it.
 class OneDevice {
  public:
   explicit OneDevice(const std::vector<std::string>& settings)
@@ -51,7 +51,7 @@ class OneDevice {
   [[nodiscard]] runtime::Node& node() { return *node_; }
   [[nodiscard]] const Clock& clock() const { return clock_; }
 
-  /// Starts the threads; `train` steps the node's worker. Ends them when `done` says so. Once.
+  /// Starts the threads; `train` steps the node's worker. Stops them when `done` returns true. Call once.
   template <class Done>
   void run(runtime::Agent& train, const Done& done) {
     ingest_thread_.start(node_->ingest(), clock_);
@@ -77,7 +77,7 @@ class OneDevice {
     input.sets.insert(input.sets.end(), settings.begin(), settings.end());
     auto loaded = runtime::load_config(input);
     for (const auto& problem : loaded.problems) fmt::print(stderr, "{}\n", problem.text());
-    RIVULET_CHECK(loaded.usable(), "the configuration of the benchmark");
+    RIVULET_CHECK(loaded.usable(), "invalid configuration of the benchmark");
     return loaded;
   }
 

@@ -7,8 +7,8 @@
 
 namespace rivulet::bench {
 
-/// The helpers of the tests REQUIRE what they do. While this lives, in a main() of its own, what fails ends
-/// the program with 1 and its sentence.
+/// Allows the use of test helpers, which contain REQUIRE, outside doctest. During its lifetime, a failed
+/// assertion prints its message and exits with 1.
 class OutsideTests {
  public:
   OutsideTests() {

@@ -1,20 +1,20 @@
-"""What bench/run measured, as lines of docs/RESULTS.md, and whether it is enough for them to be written there."""
+"""Renders the rounds of bench/run as lines of docs/RESULTS.md, and checks that there are enough of them."""
 
 from comparisons import all_comparisons
 from processes import BenchError
 from results import runs_table, table
 
-ROUNDS = 5  # of each usual comparison, before the page is written
+ROUNDS = 5  # of each default comparison, required to write the page
 
 
 def lacking(stores):
-    """In words: which usual comparisons have too few rounds for the page."""
+    """Lists the default comparisons with too few rounds for the page, as text."""
     usual = [comparison.name for comparison in all_comparisons() if not comparison.only_if_named]
     return [f"{name} has {len(stores[name].rounds)}" for name in usual if len(stores[name].rounds) < ROUNDS]
 
 
 def said_once(key, measured):
-    """What the comparisons have in common is said once, what they have not with their names."""
+    """Prints a common value once, different values with the names of their comparisons."""
     names_of = {}
     for name, store in measured.items():
         names_of.setdefault(store.about[key], []).append(name)
@@ -24,17 +24,17 @@ def said_once(key, measured):
 
 
 def lengths(measured, length_of):
-    """How long a run was; the usual length first."""
+    """Lengths of the runs, that of the default comparisons first."""
     usual = [comparison.name for comparison in all_comparisons() if not comparison.only_if_named]
     said = dict.fromkeys(length_of[name] for name in measured if name in usual)
     return "; ".join([*said, *(f"{name}: {length_of[name]}" for name in measured if name not in usual)])
 
 
 def page_lines(stores, length_of):
-    """`length_of`: of a run of each comparison, in words."""
+    """`length_of`: the length of a run of each comparison, as text."""
     measured = {name: store for name, store in stores.items() if store.rounds}
     if not measured:
-        raise BenchError("nothing was measured of this code yet")
+        raise BenchError("nothing was measured with this code yet")
     results = [(comparison, stores[comparison.name].rounds) for comparison in all_comparisons()]
     when = sorted({store.about["when"] for store in measured.values()})
     when = " to ".join(dict.fromkeys([when[0], when[-1]]))
@@ -42,10 +42,10 @@ def page_lines(stores, length_of):
     return [
         f"Measured {when} at {commit} by `bench/run`, in turns; {lengths(measured, length_of)}.",
         f"Machine: {machine}. Ours: {ours}. Rival: {rival}.",
-        "Medians (p10 to p90); ratios are taken round by round, that of agreement, a difference, from the medians.",
+        "Medians (p10 to p90). Ratios are computed within each round, that of synchronization (a difference) from the medians.",
         "",
         *table(results),
         "",
-        "Each run by itself:",
+        "The runs:",
         *(line for result in results if result[1] for line in ["", *runs_table(*result)]),
     ]

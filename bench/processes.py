@@ -1,4 +1,4 @@
-"""Processes of a comparison: started, looked at through /proc, ended; and the real Kafka that they read from."""
+"""Processes of a comparison: starts them, measures them through /proc, ends them. Also the real Kafka that they read."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Taken out of the environment: Rivulet warns of variables in its own name that it does not know.
+# Removed from the environment: Rivulet warns about unknown RIVULET_ variables.
 GIVEN_BUILD = os.environ.pop("RIVULET_BUILD", "")
 BUILD = pathlib.Path(GIVEN_BUILD or ROOT / "build" / "release")
 MNIST = ROOT / "examples" / "mnist" / "data"
@@ -19,14 +19,14 @@ CUDA_FILES = ("/nvidia/", "libtorch_cuda", "libc10_cuda", "/triton/")
 
 
 class BenchError(Exception):
-    """What made a comparison impossible, in a sentence for a person."""
+    """A failed comparison; the message is shown to the user."""
 
 
 FAULTS = (BenchError, OSError, subprocess.CalledProcessError)
 
 
 def sentence_of(fault):
-    """One of FAULTS for a person."""
+    """Formats one of FAULTS for the user."""
     if isinstance(fault, subprocess.CalledProcessError):
         words = fault.stderr.decode(errors="replace") if isinstance(fault.stderr, bytes) else fault.stderr or ""
         return f"{fault.cmd[0]} ended with {fault.returncode}. {words[-1000:].strip()}".strip()
@@ -36,14 +36,14 @@ def sentence_of(fault):
 
 
 def need_programs(*names):
-    """Builds them, as what is measured should be of this code; a build that was given is taken as it is."""
+    """Builds the programs from this code; a build directory given in RIVULET_BUILD is used as it is."""
     if not GIVEN_BUILD:
         for command in (["scripts/setup", "--for", "tests"], ["scripts/build", *names]):
             if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
-                raise BenchError(f"{command[0]} failed: its words are above")
+                raise BenchError(f"{command[0]} failed: see its output above")
     for name in names:
         if not (BUILD / name).is_file():
-            raise BenchError(f"{BUILD / name} is not there")
+            raise BenchError(f"{BUILD / name} does not exist")
 
 
 def rival_python():
@@ -52,7 +52,7 @@ def rival_python():
         return given
     made = subprocess.run([ROOT / "bench" / "rival" / "setup"], stdout=subprocess.PIPE, text=True, check=False)
     if made.returncode != 0:
-        raise BenchError("bench/rival/setup failed: its words are above")
+        raise BenchError("bench/rival/setup failed: see its output above")
     return made.stdout.strip()
 
 
@@ -63,7 +63,7 @@ def free_port():
 
 
 class Child:
-    """One process whose output goes to a file; killed when it is closed, and with this one."""
+    """One process whose output goes to a file. close() kills it, as does the end of this process."""
 
     def __init__(self, command, log, **options):
         self.log, self._name = pathlib.Path(log), command[0]
@@ -87,7 +87,7 @@ class Child:
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
     def pss_bytes(self):
-        """Proportional set size: all of it, and what of it lies in files of CUDA."""
+        """Returns the proportional set size: the total, and the part in CUDA files."""
         total = cuda = 0
         in_cuda = False
         for line in (self._proc / "smaps").read_text().splitlines():
@@ -100,7 +100,7 @@ class Child:
         return total, cuda
 
     def wait(self, seconds):
-        """Until it ends by itself."""
+        """Waits until it ends by itself."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired as late:
@@ -115,7 +115,7 @@ class Child:
 
 
 def busy_seconds():
-    """CPU time that anybody used since the machine started."""
+    """Returns the CPU time of all processes since boot."""
     with open("/proc/stat") as stat:
         fields = [int(word) for word in stat.readline().split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / TICKS_PER_SECOND  # without idle and iowait
@@ -130,7 +130,7 @@ def wait_until(done, seconds, what, every=0.05):
 
 
 class Helper:
-    """A program of this folder that says one `line` once it is ready, and lives as long as its standard input."""
+    """A program of this directory that prints one `line` when it is ready, and runs until its standard input ends."""
 
     def __init__(self, command, folder):
         log = pathlib.Path(folder) / "helper.log"
@@ -157,7 +157,7 @@ class Helper:
 
 
 class Kafka:
-    """A real broker. `rows` is what the partitions of its first topic hold; `more` are topics of as many partitions."""
+    """A real broker. `rows`: rows per partition of its first topic. `more`: topics with the same number of partitions."""
 
     def __init__(self, folder, topic, partitions, more=()):
         self.topic, self.rows = topic, [0] * partitions
@@ -170,13 +170,13 @@ class Kafka:
         return [*command, "--rates", rates, "--repeat", "--json", *more]
 
     def fill(self, wanted):
-        """Plays MNIST, partition after partition, until partition i holds at least wanted[i] rows."""
+        """Produces MNIST, partition by partition, until partition i has at least wanted[i] rows."""
         for partition, rows in enumerate(wanted):
             while self.rows[partition] < rows:
                 self._play(partition, rows - self.rows[partition])
 
     def _play(self, partition, rows):
-        rate = 100_000  # rows/s: more than a broker on two cores takes; what it took is counted
+        rate = 100_000  # rows/s: more than a broker on two cores accepts; the accepted rows are counted
         rates = [rate if i == partition else 0 for i in range(len(self.rows))]
         blocks = ["linger.ms=20", "batch.size=1000000", "acks=1"]
         more = [word for block in blocks for word in ("--property", block)]

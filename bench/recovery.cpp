@@ -1,11 +1,11 @@
-// How soon does a group go on? Three devices in network namespaces of their own, links of 40 Mbit/s, a real
-// Kafka, 100 rows/s each, `sync.policy` and all else at its default. Each round, one after the other:
-//   kill     one device by kill -9, started again at once: from its start to the next round of all
-//   restart  one by SIGTERM, started again when it has ended: the same
-//   all      all by SIGTERM, then all started: from the last start
-//   link     one device's link is down for 6 to 14 s: from its return to the next round of all
-//   end      SIGTERM to one, by turns while it trains, its link is down, a peer hangs, or after a peer was
-//            killed, at a moment that is drawn: until it has ended
+// Measures how fast a group recovers. Three devices in separate network namespaces, links of 40 Mbit/s, a
+// real Kafka, 100 rows/s each, default settings. In each round, one after the other:
+//   kill     kill -9 of one device, restarted at once: from its start to the next round of the whole group
+//   restart  SIGTERM to one device, restarted after its exit: the same
+//   all      SIGTERM to all devices, then restart of all: from the last start
+//   link     one device's link is down for 6 to 14 s: from its return to the next round of the whole group
+//   end      SIGTERM to one device at a random time, in turn while it trains, while its link is down, while a
+//            peer hangs, or after a peer was killed: until it exits
 //   build/release/bench_recovery [ROUNDS [SEED]]
 #include <doctest/doctest.h>
 
@@ -56,20 +56,20 @@ class Recovery {
 
   void report() const {
     const auto line = [](const char* what, const std::vector<double>& values) {
-      fmt::print("{:<44} {}, p95 {:.3g} s, longest {:.3g} s\n", what, spread(values, "s"),
+      fmt::print("{:<44} {}, p95 {:.3g} s, maximum {:.3g} s\n", what, spread(values, "s"),
                  percentile(values, 0.95), percentile(values, 1));
     };
-    line("kill -9, started again, to the next round:", times_.kill);
-    line("SIGTERM, started again, to the next round:", times_.restart);
-    line("all by SIGTERM, started again, next round:", times_.all);
-    line("link down 6 to 14 s, whole, to the next round:", times_.link);
-    line("SIGTERM at any moment, to the end:", times_.end);
+    line("kill -9, restart, until the next round:", times_.kill);
+    line("SIGTERM, restart, until the next round:", times_.restart);
+    line("SIGTERM to all, restart, until the next round:", times_.all);
+    line("link down 6 to 14 s, until the next round:", times_.link);
+    line("SIGTERM at a random time, until exit:", times_.end);
   }
 
  private:
   int drawn_device() { return static_cast<int>(rng_.below(devices)); }
 
-  /// Trains for 2 to 5 s, so that things happen at any phase.
+  /// Trains for 2 to 5 s, so that events occur in all phases.
   void train_a_while() {
     const int before = rounds();
     REQUIRE_MESSAGE(wait_until([&] { return rounds() > before; }, 30s), machines_.group->story());
@@ -78,8 +78,8 @@ class Recovery {
 
   [[nodiscard]] int rounds(int device = 0) const { return machines_.rounds_of_all(device); }
 
-  /// Until all are there and have applied a round more than `before`, as `device` sees it; -1: than when all
-  /// came.
+  /// Waits until `device` has applied more than `before` rounds with the whole group; -1: more than it had
+  /// when the group was complete. Returns the seconds since `then`.
   double next_round(int device, TimePoint then, int before = -1) {
     const auto applied = [&] {
       const int now = rounds(device);

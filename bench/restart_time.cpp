@@ -1,6 +1,6 @@
-// How long from the start of a killed device to its first step, when the others are up and wait for it? Four
-// LeNet-5 devices as processes on a real Kafka, 200 rows/s each; one is killed with kill -9 once it has saved
-// a state, and started again with the same command.
+// Measures the time from the restart of a killed device to its first step, while the others wait for it. Four
+// LeNet-5 devices as processes on a real Kafka, 200 rows/s each; one is killed with kill -9 after it has
+// saved a checkpoint, and restarted with the same command.
 //   build/release/bench_restart_time [RESTARTS]
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ namespace {
 constexpr int devices = 4;
 constexpr int victim = 2;
 
-/// Milliseconds since 1970 of each message in logfmt lines: the first time it was said.
+/// Returns the time of the first occurrence of each message in logfmt lines, in milliseconds of the day.
 std::map<std::string, double> said(const std::string& log) {
   std::map<std::string, double> all;
   std::istringstream lines(log);
@@ -67,7 +67,7 @@ bool group_trains(DeviceGroup& group, int steps_more) {
       30s);
 }
 
-/// The survivors have noticed and wait.
+/// Waits until the other devices have detected the loss and wait for it.
 bool group_waits(DeviceGroup& group) {
   return wait_until(
       [&] {
@@ -83,7 +83,7 @@ struct Marks {
 };
 
 void restart(DeviceGroup& group, Marks& marks) {
-  REQUIRE(group_trains(group, 30));  // 3 s and a checkpoint
+  REQUIRE(group_trains(group, 30));  // 3 s, with a checkpoint
   group.device(victim).send_signal(SIGKILL);
   REQUIRE(group.device(victim).wait(10s));
   REQUIRE(group_waits(group));
@@ -128,12 +128,12 @@ int main(int argc, char** argv) {
   REQUIRE(group.formed(30s));
   Marks marks;
   for (int i = 0; i < restarts; ++i) restart(group, marks);
-  fmt::print("from the start of the process, others waiting:\n");
-  fmt::print("  libraries are loaded, main() plans its memory  {}\n", spread(marks.main_s, "s"));
-  fmt::print("  its own checkpoint is loaded                   {}\n", spread(marks.loaded_s, "s"));
-  fmt::print("  its threads start                              {}\n", spread(marks.starting_s, "s"));
-  fmt::print("  the group has formed                           {}\n", spread(marks.formed_s, "s"));
-  fmt::print("  its first step is applied                      {}, p95 {:.3g} s\n", spread(marks.step_s, "s"),
+  fmt::print("from the start of the process, while the others wait:\n");
+  fmt::print("  libraries loaded, main() plans its memory      {}\n", spread(marks.main_s, "s"));
+  fmt::print("  own checkpoint loaded                          {}\n", spread(marks.loaded_s, "s"));
+  fmt::print("  threads started                                {}\n", spread(marks.starting_s, "s"));
+  fmt::print("  group formed                                   {}\n", spread(marks.formed_s, "s"));
+  fmt::print("  first step applied                             {}, p95 {:.3g} s\n", spread(marks.step_s, "s"),
              percentile(marks.step_s, 0.95));
   return 0;
 }

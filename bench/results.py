@@ -1,4 +1,4 @@
-"""Results of comparisons: kept as JSON round by round, read as medians with their spread."""
+"""Results of comparisons: stored as JSON round by round, printed as medians with their spread."""
 
 import contextlib
 import hashlib
@@ -10,13 +10,13 @@ import subprocess
 
 from processes import ROOT, BenchError
 
-HEAD = ["what", "goal", "ours", "the other", "ratio", "n", ""]
+HEAD = ["quantity", "goal", "Rivulet", "compared with", "ratio", "n", ""]
 LEAST_ROUNDS = 3  # for a verdict
 UNRESOLVED = "not resolved: below the noise"
 
 
 def percentile(values, share):
-    """The value at `share` of the way from the least to the greatest, linear between two that were measured."""
+    """Returns the quantile `share` of the values, with linear interpolation between neighbours."""
     values = sorted(values)
     place = share * (len(values) - 1)
     below = values[int(place)]
@@ -25,26 +25,26 @@ def percentile(values, share):
 
 
 def short(number):
-    """Three digits that count, and thousands apart."""
+    """Formats a number with three significant digits and grouped thousands."""
     if abs(number) >= 1000:
         return f"{float(f'{number:.3g}'):,.0f}".replace(",", " ")
     return f"{number:.3g}"
 
 
 def reached(values, cap):
-    """What is not below `cap` was not reached by then, and nobody knows when it would have been."""
+    """Replaces values at or above `cap` with infinity: the level was not reached in time."""
     return [value if value < cap else math.inf for value in values]
 
 
 def spread(values, cap=math.inf):
-    """Median, p10 and p90."""
+    """Formats median, p10 and p90."""
     places = [percentile(reached(values, cap), share) for share in (0.5, 0.1, 0.9)]
     middle, low, high = (short(place) if place < cap else f"not within {short(cap)}" for place in places)
     return middle if low == middle == high and low.startswith("not") else f"{middle} ({low} to {high})"
 
 
 class Store:
-    """Rounds of one comparison in a file. Other code or other settings begin anew."""
+    """Rounds of one comparison in a file. Rounds of other code or other settings are discarded."""
 
     def __init__(self, folder, name, key, fresh=False):
         self._file = pathlib.Path(folder) / f"{name}.json"
@@ -60,7 +60,7 @@ class Store:
             kept = json.loads(self._file.read_text())
             if isinstance(kept, dict) and {"key", "rounds", "about"} <= kept.keys():
                 return kept
-        raise BenchError(f"{self._file} is damaged: remove it, or begin anew with --fresh")
+        raise BenchError(f"{self._file} is damaged: remove it, or discard all rounds with --fresh")
 
     def add(self, samples, about):
         self.rounds.append(samples)
@@ -82,17 +82,17 @@ def line_cells(line, rounds):
 
 
 def of_values(line, ours, other, cap):
-    """The ratio, taken round by round, and whether it meets the goal."""
+    """Returns the ratio within each round, and the verdict."""
     ratios = [one / another for one, another in zip(ours, other, strict=True)]
-    # Who did not get there within the time would have taken longer.
+    # A side that did not reach the level in time would have taken longer.
     bound = "at most " if percentile(reached(other, cap), 0.5) >= cap else ""
     met = percentile(reached(ours, cap), 0.5) < cap and line.is_met(percentile(ratios, 0.5))
     return bound + spread(ratios), verdict_of(line, met)
 
 
 def of_differences(line, ours, other, _cap):
-    """The same of values that may be 0 or less: in a single round they may have no ratio, so it is that of the
-    medians, with the spread of the rounds that have one."""
+    """As of_values(), for values that may be 0 or negative. A single round may have no ratio, so the ratio is that of
+    the medians, with the spread of the rounds that have one."""
     middle, of_other = percentile(ours, 0.5), percentile(other, 0.5)
     if of_other <= 0:
         return "", UNRESOLVED
@@ -115,7 +115,7 @@ def row(cells):
 
 
 def table(results):
-    """`results`: (comparison, rounds) pairs; those without rounds are left out."""
+    """`results`: (comparison, rounds) pairs; those without rounds are omitted."""
     lines = [row(HEAD), row(["---"] * len(HEAD))]
     for comparison, rounds in results:
         if rounds:
@@ -124,7 +124,7 @@ def table(results):
 
 
 def runs_table(comparison, rounds):
-    """What each run did by itself: the losses, and how busy others kept the machine."""
+    """Table of the individual runs, with the cores that other processes used."""
     head = [comparison.name, *comparison.columns]
     lines = [row(head), row(["---"] * len(head))]
     for run in comparison.runs:
@@ -138,7 +138,7 @@ def runs_table(comparison, rounds):
 
 
 def machine():
-    """The machine in words."""
+    """Describes the machine."""
     info = pathlib.Path("/proc/cpuinfo").read_text()
     models = {line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name")}
     memory = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) / 2**20
@@ -147,7 +147,7 @@ def machine():
 
 
 def commit(root=ROOT):
-    """The code that was measured, pages and their figures aside; what is not committed has a digest of its own."""
+    """Returns the measured commit, docs and figures excluded, with a digest of uncommitted changes."""
 
     def git(*words):
         command = ["git", *words, "--", ".", ":!docs", ":!bench/figures.toml"]

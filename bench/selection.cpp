@@ -1,7 +1,7 @@
-// What does it cost to send only the largest numbers? Beside one pass r += g over as many numbers, in turns
-// in one process: the selection, the whole of a round's compression (stage, encode, take out what is sent,
-// keep the rest), and LibTorch's topk. And how many bits a slot takes, beside the entropy of its positions
-// and its values.
+// Measures the cost of sending only the largest elements, relative to one pass r += g over the same elements,
+// in turns in one process: the selection, a round's whole compression (stage, encode, subtract the sent part,
+// keep the rest), and LibTorch's topk. Also the bits of a slot, relative to the entropy of its positions and
+// its values.
 //   build/release/bench_selection [REPETITIONS]
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ struct Times {
   std::vector<double> pass, selection, gains, compression, coding, torch;
 };
 
-/// Gradients have heavy tails: the third power of a normal number.
+/// Returns cubes of normal values: like gradients, they have heavy tails.
 std::vector<float> gradient(std::size_t count) {
   Rng rng = Rng::derive(3, "gradient", count);
   std::vector<float> numbers(count);
@@ -84,7 +84,7 @@ class Bench {
     return times;
   }
 
-  /// Bits of a slot with as many entries as wanted, to entropy and values.
+  /// Returns the bits of a slot with the requested entries, relative to entropy and values.
   [[nodiscard]] double bits_to_entropy() const {
     const auto n = static_cast<double>(g_.size());
     const auto k = static_cast<double>(found_.size());
@@ -105,7 +105,7 @@ class Bench {
     return {
         .data = reinterpret_cast<std::byte*>(numbers.data()), .count = numbers.size(), .scalar = Scalar::f32};
   }
-  /// Of what is selected already.
+  /// Encodes the elements that are already selected.
   void code() {
     BitWriter out(slot_);
     const PositionCost cost = cost_of_positions(found_);
@@ -123,13 +123,13 @@ class Bench {
   }
   void check() {
     std::ranges::sort(by_torch_);
-    RIVULET_CHECK(found_.size() == k_ && by_torch_.size() == k_, "as many as wanted");
+    RIVULET_CHECK(found_.size() == k_ && by_torch_.size() == k_, "wrong number of selected elements");
     const auto least = [&](const auto& positions) {
       float size = std::abs(r_[positions.front()]);
       for (const std::uint32_t at : positions) size = std::min(size, std::abs(r_[at]));
       return size;
     };
-    RIVULET_CHECK(least(found_) == least(by_torch_), "the same numbers, but for equal ones");
+    RIVULET_CHECK(least(found_) == least(by_torch_), "different elements than LibTorch");
   }
 
   const RealClock clock_;
@@ -150,14 +150,14 @@ void report(std::size_t count, double density, int repetitions) {
   std::vector<double> with_pass;
   for (std::size_t i = 0; i < times.pass.size(); ++i)
     with_pass.push_back((times.pass[i] + times.selection[i]) / times.pass[i]);
-  fmt::print("{} million numbers, {} % of them; r += g takes {:.3g} ms\n", count / 1'000'000, 100 * density,
+  fmt::print("{} million elements, {} % selected; r += g takes {:.3g} ms\n", count / 1'000'000, 100 * density,
              1e3 * percentile(times.pass, 0.5));
-  fmt::print("  r += g and the selection     {}\n", spread(with_pass, "passes"));
-  fmt::print("  gains of all shares          {}\n", spread(ratios(times.gains, times.pass), "passes"));
-  fmt::print("  a round's compression        {}\n", spread(ratios(times.compression, times.pass), "passes"));
-  fmt::print("  coding, of the selection     {}\n", spread(ratios(times.coding, times.selection), "times"));
-  fmt::print("  LibTorch's topk, of ours     {}\n", spread(ratios(times.torch, times.selection), "times"));
-  fmt::print("  bits to entropy and values   {:.4f}\n", bench.bits_to_entropy());
+  fmt::print("  r += g and selection         {}\n", spread(with_pass, "passes"));
+  fmt::print("  gains of all keep ratios     {}\n", spread(ratios(times.gains, times.pass), "passes"));
+  fmt::print("  compression of a round       {}\n", spread(ratios(times.compression, times.pass), "passes"));
+  fmt::print("  encoding vs. selection       {}\n", spread(ratios(times.coding, times.selection), "times"));
+  fmt::print("  LibTorch's topk vs. ours     {}\n", spread(ratios(times.torch, times.selection), "times"));
+  fmt::print("  bits vs. entropy and values  {:.4f}\n", bench.bits_to_entropy());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Tries the harness: its results, its usage, its children, and one measurement of real devices on a real Kafka."""
+"""Tests the harness: its results, its usage, its child processes, and a measurement of real devices on a real Kafka."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ def ended(pid):
 
 class Usage(unittest.TestCase):
     def told(self, *words):
-        """Exit code, and the last line of what was said. There is nothing that it could run."""
+        """Returns exit code and last line of stderr. The build directory does not exist, so nothing can run."""
         command = [processes.ROOT / "bench" / words[0], *words[1:]]
         environment = {**os.environ, "RIVULET_BUILD": "/nowhere"}
         ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -44,7 +44,7 @@ class Usage(unittest.TestCase):
     def test_a_build_without_the_programs_is_said(self):
         for program in ("run", "tune"):
             code, said = self.told(program)
-            self.assertEqual((code, said), (1, f"bench/{program}: /nowhere/rivulet is not there"))
+            self.assertEqual((code, said), (1, f"bench/{program}: /nowhere/rivulet does not exist"))
 
     def test_faults_of_files_and_programs_are_sentences(self):
         for command, said in (
@@ -57,7 +57,7 @@ class Usage(unittest.TestCase):
 
 
 class Choosing(unittest.TestCase):
-    """The learning rate of a way of making batches, by runs as `rivulet simulate --csv` leaves them."""
+    """Learning rate of a batch policy, from the output of `rivulet simulate --csv`."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="rivulet-bench-")
@@ -66,7 +66,7 @@ class Choosing(unittest.TestCase):
         self.tuning = Tuning(self.folder)
 
     def ran(self, name, rate, good_after):
-        """With every seed; `good_after` None: it never was."""
+        """Creates runs with every seed; `good_after` None: never good."""
         for seed in SEEDS:
             scores = [(second, 0.95 if good_after and second >= good_after else 0.5) for second in (5, 10, 15, 20)]
             run = self.tuning.run_of(name, rate, seed)
@@ -109,7 +109,7 @@ class Choosing(unittest.TestCase):
         self.assertEqual((sorted(written["rates"]), written["best_fixed"]), (sorted(names), "fixed-8"))
 
     def test_ours_keeps_its_tick_and_rate_as_the_rival_does(self):
-        """Else "the rival with our batches" would be of other batches."""
+        """Required by the line "the rival with our batches"."""
         flags = dict(zip(*[iter(rival_sides()["rival-tick"])] * 2, strict=True))
         settings = batching.all_batchings()[our_sides()["ours"]].settings
         for key in ("tick", "max_wait"):
@@ -153,12 +153,12 @@ class Watching(unittest.TestCase):
 
     def test_a_process_ends_with_its_measurer(self):
         code = "import os, processes, sys\nchild = processes.Child(['sleep', '60'], sys.argv[1])\n"
-        code += "while open(f'/proc/{child.pid}/comm').read() != 'sleep\\n': pass\n"  # setpriv has done its part
+        code += "while open(f'/proc/{child.pid}/comm').read() != 'sleep\\n': pass\n"  # setpriv has started it
         code += "print(child.pid, flush=True)\nos.kill(os.getpid(), 9)"
         command = ["python3", "-B", "-c", code, self.log]
         parent = subprocess.run(command, cwd=processes.ROOT / "bench", stdout=subprocess.PIPE, check=False)
         self.assertEqual(parent.returncode, -9)
-        wait_until(lambda: ended(int(parent.stdout)), 30, "end of what it had started")
+        wait_until(lambda: ended(int(parent.stdout)), 30, "end of its child")
 
     def test_a_closed_process_is_gone(self):
         child = self.start("import time; time.sleep(60)")
@@ -168,7 +168,7 @@ class Watching(unittest.TestCase):
 
 
 class Measuring(unittest.TestCase):
-    """Real devices on a real Kafka; the models are LibTorch's."""
+    """Real devices on a real Kafka, with LibTorch's models."""
 
     def test_devices_are_measured_and_a_stream_that_ends_is_refused(self):
         with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder:
@@ -181,7 +181,7 @@ class Measuring(unittest.TestCase):
             self.assertEqual(sorted(seen), sorted(KEYS))
             self.assertTrue(all(number >= 0 for number in seen.values()), seen)
             self.assertAlmostEqual(seen["step_ms"] * seen["rows_per_s"], 1e3 * 2 * 64, delta=1)
-            kafka.rows = [1, 1, 0]  # as if they had held no more
+            kafka.rows = [1, 1, 0]  # as if the partitions had no more rows
             with self.assertRaisesRegex(BenchError, "partition 0 ended"):
                 ours.measure(Case("lenet5", 2), 0.3)
 
@@ -211,7 +211,7 @@ class Measuring(unittest.TestCase):
 
 
 def self_check():
-    """Exit code: 0 when all of it holds."""
+    """Runs all tests. Returns the exit code."""
     words = io.StringIO()
     suite = unittest.defaultTestLoader.loadTestsFromNames([__name__, "self_check_results"])
     outcome = unittest.TextTestRunner(stream=words, verbosity=2).run(suite)

@@ -1,4 +1,4 @@
-"""Tries what becomes of measurements: the arithmetic of the table, what is kept between runs, the page."""
+"""Tests the processing of measurements: the arithmetic of the table, stored rounds, the page."""
 
 import pathlib
 import subprocess
@@ -74,7 +74,7 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(results.line_cells(line, rounds)[-1], "met")
 
     def sync_cells(self, *differences):
-        """Of rounds in which ours and the rival's agreement take so long."""
+        """Returns the cells of rounds with these synchronization times, (ours, rival)."""
         line = Line("a", "ms", value("ours", "d"), value("rival", "d"), 0.3, False, differences=True)
         return results.line_cells(line, [{"ours": {"d": one}, "rival": {"d": other}} for one, other in differences])
 
@@ -91,10 +91,10 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(cells[3:5], ["-1 (-1.8 to 0.6)", ""])
         self.assertEqual(cells[-1], results.UNRESOLVED)
         pair = next(comparison for comparison in all_comparisons() if comparison.name == "lenet5-2")
-        agreement = next(line for line in pair.lines if line.differences)
+        synchronization = next(line for line in pair.lines if line.differences)
         steps = {"ours": 1, "ours-alone": 2, "rival": 5, "rival-batch": 4, "rival-alone": 6}
         samples = {run: {"step_ms": step} for run, step in steps.items()}
-        self.assertEqual((agreement.ours(samples), agreement.other(samples)), (-1, -2))
+        self.assertEqual((synchronization.ours(samples), synchronization.other(samples)), (-1, -2))
 
     def test_the_rival_is_its_best_run(self):
         line = next(c for c in all_comparisons() if c.name == "mlp-2").lines[0]
@@ -150,7 +150,7 @@ class Page(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="rivulet-bench-")
         self.addCleanup(folder.cleanup)
         self.stores = {c.name: results.Store(folder.name, c.name, "code") for c in all_comparisons()}
-        self.lengths = dict.fromkeys(self.stores, "4 s a run") | {"uneven": "240 s of streams"}
+        self.lengths = dict.fromkeys(self.stores, "4 s per run") | {"uneven": "240 s of streams"}
 
     def measured(self, name, rounds, machine="one"):
         comparison = next(c for c in all_comparisons() if c.name == name)
@@ -174,7 +174,7 @@ class Page(unittest.TestCase):
         self.assertIn("Machine: one. Ours: 1. Rival: 2.", page.page_lines(self.stores, self.lengths))
         self.measured("uneven", 1, "two")
         lines = page.page_lines(self.stores, self.lengths)
-        self.assertTrue(lines[0].endswith("in turns; 4 s a run; uneven: 240 s of streams."), lines[0])
+        self.assertTrue(lines[0].endswith("in turns; 4 s per run; uneven: 240 s of streams."), lines[0])
         self.assertIn("Measured on one to on two at abc", lines[0])
         self.assertIn("Machine: one (mlp-1, mlp-2); two (uneven).", lines[1])
 
@@ -192,7 +192,7 @@ machine = "one"
 command = "bench/part"
 [[group.figure]]
 claim = "a part"
-baseline = "the least"
+baseline = "the minimum"
 figure = "1.3 (1.2 to 1.4, n = 5)"
 goal = "<= 1.2"
 verdict = "short"
@@ -209,21 +209,21 @@ class Figures(unittest.TestCase):
 
     def test_a_figure_is_a_line_with_what_its_group_has(self):
         text = figures.page_text(*self.load(FIGURES), "compared\n")
-        line = "| a part | the least | 1.3 (1.2 to 1.4, n = 5) | <= 1.2 | **short** | one at abc | `bench/part` |"
+        line = "| a part | the minimum | 1.3 (1.2 to 1.4, n = 5) | <= 1.2 | **short** | one at abc | `bench/part` |"
         self.assertIn(f"## Parts\n\n{results.row(figures.HEAD)}\n", text)
         self.assertIn(f"\n{line}\n", text)
-        self.assertIn("Of the 1 lines below with a goal", text)
+        self.assertIn("Of the 1 lines with a goal below", text)
         self.assertIn("\n\ncompared\n\n## Parts", text)
 
     def test_figures_that_make_no_line_are_refused(self):
         for change, words in (
-            (("baseline", "rival"), "there is no key rival"),
-            (("[machines]", "[machine]"), "there is no key machine"),
+            (("baseline", "rival"), "unknown key rival"),
+            (("[machines]", "[machine]"), "unknown key machine"),
             (('verdict = "short"', 'verdict = "good"'), "verdict met or short"),
             (('goal = "<= 1.2"', 'goal = ""'), "verdict met or short"),
-            (('machine = "one"', 'machine = "two"'), "no machine 'two'"),
+            (('machine = "one"', 'machine = "two"'), "unknown machine 'two'"),
             (('claim = "a part"', 'claim = ""'), "claim and a figure"),
-            (("the least", "the | least"), "one line without"),
+            (("the minimum", "the | minimum"), "one line without"),
             (('"1.3 (1.2 to 1.4, n = 5)"', "1.3"), "one line without"),
             (("[[group]]", "[[group"), "figures.toml"),
         ):

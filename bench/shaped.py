@@ -1,7 +1,7 @@
-"""Devices on shaped links, in network namespaces: how many rows a second, and for how many bytes at the interface?
+"""Rows per second and bytes at the interface of devices on shaped links in network namespaces.
 
-Rows come from memory, so that the links carry nothing but what the devices tell each other; only who ships the rows sends
-them. Bytes are what the kernel sent, headers and the control topic included.
+Rows come from memory, so the links carry only the devices' exchanges, except for the side that ships its rows. Bytes are
+counted by the kernel, including headers and the control topic.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from processes import BUILD, MNIST, ROOT, BenchError, Child, Helper, wait_until
 from sides import BATCH, Case, OurDevice, RivalDevice, Run
 
 MODEL = "lenet5"
-ROWS = 51_200  # of a run, all devices together
+ROWS = 51_200  # rows of a run, of all devices
 ROW_BYTES = 785
 CLONE_NEWNET = 0x40000000
 
@@ -34,14 +34,14 @@ class Node:
         return ["ip", "netns", "exec", self.space, *words]
 
     def link(self):
-        """Name and bytes sent so far."""
+        """Returns the interface's name and the bytes sent so far."""
         words = ["ip", "-n", self.space, "-j", "-s", "link", "show"]
         shown = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
         link = next(link for link in shown if link["ifname"] != "lo")
         return link["ifname"], link["stats64"]["tx"]["bytes"]
 
     def inside(self, work):
-        """What `work` returns when it is called in this network."""
+        """Calls `work` in this network namespace and returns its result."""
         results = []
 
         def body():
@@ -54,12 +54,12 @@ class Node:
         thread.start()
         thread.join()
         if not results:
-            raise BenchError(f"cannot look into the network {self.space}")
+            raise BenchError(f"cannot enter the network namespace {self.space}")
         return results[0]
 
 
 class Links:
-    """Namespaces with shaped links, and a real Kafka outside of them."""
+    """Namespaces with shaped links, and a real Kafka outside them."""
 
     def __init__(self, folder, devices, mbit):
         self._helper = Helper([BUILD / "bench_links", devices, mbit], folder)
@@ -67,7 +67,7 @@ class Links:
         self.nodes = [Node(*node.split("=")) for node in nodes]
 
     def set_rate(self, mbit):
-        """Of all of them, from now on."""
+        """Sets the rate of all links."""
         self._helper.tell(mbit)
 
     def close(self):
@@ -75,7 +75,7 @@ class Links:
 
 
 class OurEnd(OurDevice):
-    """Its status page is on its own loopback."""
+    """A Rivulet device; its status page is on the loopback of its namespace."""
 
     def __init__(self, case, index, run, node, settings, rows):
         self._node, self._state = node, run.folder / f"device-{index}" / "final.state"
@@ -89,7 +89,7 @@ class OurEnd(OurDevice):
         return self._node.inside(lambda: super(OurEnd, self)._page(path))
 
     def accuracy(self):
-        """Of the state that it left when it ended."""
+        """Returns the accuracy of its final state."""
         command = [BUILD / "rivulet", "evaluate", "--config", ROOT / "bench" / "device.toml", "--json"]
         command += ["--set", "job.devices=1", self._state, MNIST]
         ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True)
@@ -118,7 +118,7 @@ class RivalEnd(RivalDevice):
 
 
 class Shipper:
-    """Sends its rows and trains nothing. With the last one comes the trainer, outside of the links."""
+    """Sends its rows and trains nothing. The last one also runs the trainer, outside the links."""
 
     def __init__(self, case, index, run, node):
         topics = [f"{run.name}-{i}" for i in range(case.devices)]
@@ -141,16 +141,16 @@ class Shipper:
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-    """`start(case, index, run, node, learning_rate, seed, rows)` makes an end of it; `rows` of all ends, or None: until it is
-    closed."""
+    """`start(case, index, run, node, learning_rate, seed, rows)` starts an end. It ends after `rows` rows of all ends; None: at
+    close()."""
 
     name: str
     start: object
-    agree: bool = True  # else each trains alone
+    agree: bool = True  # False: each device trains alone
     seconds_to_settle: float = 2
-    slowest: float = 0  # Mbit/s: below that a step takes too long to wait for
+    slowest: float = 0  # Mbit/s; the side is skipped on slower links, where a step takes too long
     learns: bool = True  # whether its accuracy is measured
-    period: int = 1  # steps from one exchange to the next, where that is fixed: looks begin and end with one
+    period: int = 1  # steps between exchanges, if fixed: a measurement starts and ends with an exchange
 
 
 def our_side(name, settings, **more):
@@ -192,22 +192,22 @@ SIDES = [
     rival_side("rival, PowerSGD 1", "--hook", "powersgd1", slowest=0),
     local_side(4),
     local_side(10, slowest=0),
-    local_side(32, slowest=0),  # as many as ours makes at most
+    local_side(32, slowest=0),  # the maximum number of local steps of ours
     shipper_side(),
 ]
-GIVEN_TIME = 300  # seconds until all have made a step, and then until two more
+GIVEN_TIME = 300  # seconds until all have made a step, and again until two more
 
 
 def rows_of(ends):
-    """Of all. The shippers train none but through their last one."""
+    """Returns the trained rows of all ends. Shippers train only through the last one."""
     rows = [end.rows() for end in ends]
     if not all(rows) and not isinstance(ends[0], Shipper):
-        raise BenchError("a device says nothing of its rows")
+        raise BenchError("a device does not report its rows")
     return sum(rows)
 
 
 def wait_for_period(end, period):
-    """Until its next exchange of those that come every N steps."""
+    """Waits for the next exchange of an end that exchanges every `period` steps."""
     if period > 1:
         past = end.rows() // (period * BATCH)
         wait_until(lambda: end.rows() // (period * BATCH) > past, GIVEN_TIME, "next exchange", every=0.005)
@@ -215,7 +215,7 @@ def wait_for_period(end, period):
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """When, how many rows all devices had trained, and what their links had carried."""
+    """Time, trained rows of all devices, and bytes sent over their links."""
 
     seconds: float
     rows: float
@@ -223,7 +223,7 @@ class Look:
 
     @staticmethod
     def at(devices, nodes):
-        """Looking takes a while: the middle of it counts."""
+        """Reads the counters. Reading takes time, so the middle counts."""
         began, rows = time.monotonic(), rows_of(devices)
         sent = sum(node.link()[1] for node in nodes)
         return Look((began + time.monotonic()) / 2, (rows + rows_of(devices)) / 2, sent)
@@ -231,7 +231,7 @@ class Look:
 
 @contextlib.contextmanager
 def started(side, links, python, rate, seed, rows=None):
-    """Its ends, one on each link."""
+    """Starts the side's ends, one on each link."""
     case = Case(MODEL, len(links.nodes), agree=side.agree, kafka=False)
     with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
         name = pathlib.Path(folder).name.lower().replace("_", "-")
@@ -244,7 +244,7 @@ def started(side, links, python, rate, seed, rows=None):
 
 
 def measure_rate(side, links, python, rate, seed, seconds):
-    """For so long once it has settled, or until each has made two steps."""
+    """Measures a settled side for `seconds`, or until each end has made two steps."""
     with started(side, links, python, rate, seed) as ends:
         steps = 2 * len(ends) * BATCH
 
@@ -283,7 +283,7 @@ BUDGET = 0.1  # of the group's stream, in equal parts
 
 
 def measure_budget(links, python, seconds, windows):
-    """Of each window: the largest part that a device sent of what it may, counted at its interface."""
+    """Returns for each window the largest share of its budget that a device sent, counted at its interface."""
 
     def start(case, index, run, node, *_):
         given = ["batch.policy=stream", "batch.max_wait=100ms", "train.optimizer.lr=0.01", "checkpoint.every.interval=30s"]
@@ -310,8 +310,8 @@ CHANGING_SECONDS, CHANGING_RATE, CHANGING_HOLDS = 40, 500, 0.95  # rows/s of a d
 
 
 def measure_changing(way, links, held_out, rate, seed):
-    """Seconds after the first steps until the accuracy that is asked for holds at the first device, or None. Rows come as fast
-    as the simulated devices compute; who was held up trains what has piled up as fast as it can."""
+    """Measures the seconds from the first steps to the sustained target accuracy at the first device, or None. Rows arrive at
+    the rate of the simulated devices; a delayed device trains its backlog at full speed."""
 
     def start(case, index, run, node, *_):
         given = [f"train.optimizer.lr={rate}", f"job.seed={seed}", f"source.rate={CHANGING_RATE}"]
@@ -339,7 +339,7 @@ def measure_changing(way, links, held_out, rate, seed):
 
 
 def measure_accuracy(side, links, python, rate, seed):
-    """After ROWS rows: of the first device, which has what all have."""
+    """Returns the accuracy after ROWS rows, of the first device; all have the same state."""
     with started(side, links, python, rate, seed, ROWS) as ends:
         for end in ends:
             end.child.wait(GIVEN_TIME)

@@ -1,4 +1,4 @@
-"""The two sides of a comparison: each starts its processes for a case, and what they do is measured from outside."""
+"""The two sides of a comparison. Each starts its processes for a case; they are measured from outside."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ BATCH = 64
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What all devices of a side do. Without `agree` each trains alone; without `kafka` on rows from memory."""
+    """What the devices of a side do. Without `agree` each trains alone; without `kafka` rows come from memory."""
 
     model: str
     devices: int
@@ -28,7 +28,7 @@ class Case:
 
 
 class OurDevice:
-    """One `rivulet run`. `inside` makes the command one that runs elsewhere."""
+    """One `rivulet run`. `inside` wraps the command, for example to run it in a network namespace."""
 
     def __init__(self, case, index, run, settings=(), more=(), inside=list):
         self._port = free_port()
@@ -56,7 +56,7 @@ class OurDevice:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=5) as answer:
                 return answer.read().decode()
         except (urllib.error.URLError, OSError):
-            return ""  # not listening yet
+            return ""  # does not listen yet
 
     def rows(self):
         found = re.search(r"^rivulet_rows_trained_total(?:\{[^}]*\})? (\S+)$", self._page("/metrics"), re.MULTILINE)
@@ -69,7 +69,7 @@ class OurDevice:
         return self._status("first_step_s")
 
     def world(self):
-        """Devices in the group that has formed; 0 or None before."""
+        """Devices of the formed group; 0 or None before."""
         return self._status("world")
 
     def held_out_accuracy(self):
@@ -77,7 +77,7 @@ class OurDevice:
 
 
 class RivalDevice:
-    """One rank of bench/rival. `inside` makes the command one that runs elsewhere."""
+    """One rank of bench/rival. `inside` wraps the command, for example to run it in a network namespace."""
 
     def __init__(self, case, index, run, flags=(), inside=list):
         self._progress = run.folder / f"rank-{index}.progress"
@@ -93,7 +93,7 @@ class RivalDevice:
         self.child = Child(inside([*command, *flags]), run.folder / f"rank-{index}.log", env=environment)
 
     def waits_for_rows(self):
-        """It has its group and its consumer."""
+        """Whether it has joined its group and started its consumer."""
         return self._progress.exists()
 
     def _read(self):
@@ -110,7 +110,7 @@ class RivalDevice:
 
 @dataclasses.dataclass
 class Run:
-    """What the devices of one measurement share."""
+    """Parameters shared by the devices of one measurement."""
 
     kafka: object
     python: str
@@ -121,13 +121,13 @@ class Run:
 
 
 class Side:
-    """`start(case, index, run)` makes a device."""
+    """One side; `start(case, index, run)` starts a device."""
 
     def __init__(self, start, kafka, python=""):
         self._start, self._kafka, self._python = start, kafka, python
 
     def measure(self, case, seconds):
-        """Starts the case's devices, waits for their steps, and looks at them for so long. One sample."""
+        """Starts the devices of the case, waits for their first steps and measures them for `seconds`. Returns a sample."""
         with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
             name = pathlib.Path(folder).name.lower().replace("_", "-")
             run = Run(self._kafka, self._python, pathlib.Path(folder), name, self._kafka.topic)
@@ -149,11 +149,11 @@ class Side:
         return all(device.rows() >= 10 * BATCH for device in devices)
 
     def _check_streams(self, devices):
-        """A stream that ended would have been the limit."""
+        """Raises BenchError if a stream ended, because it would have limited the rate."""
         for index, device in enumerate(devices):
             device.child.check_running()
             if device.rows() > self._kafka.rows[index] - BATCH:
-                raise BenchError(f"partition {index} ended after {device.rows():.0f} rows: more are needed")
+                raise BenchError(f"partition {index} ended after {device.rows():.0f} rows: the measurement needs more")
 
 
 def counts_of(devices):
@@ -168,7 +168,7 @@ def look_at(devices, seconds):
     wall, busy = time.monotonic() - began, busy_seconds() - busy
     rows, cpu = rows_then - rows, cpu_then - cpu
     if rows <= 0:
-        raise BenchError("no row was trained")
+        raise BenchError("no rows were trained")
     pss = [device.child.pss_bytes() for device in devices]
     return {
         "rows_per_s": rows / wall,
@@ -177,12 +177,12 @@ def look_at(devices, seconds):
         "pss_mib": sum(total for total, _ in pss) / len(devices) / 2**20,
         "pss_without_cuda_mib": sum(total - cuda for total, cuda in pss) / len(devices) / 2**20,
         "first_step_s": max(device.first_step() for device in devices),
-        "other_cores": max(0.0, (busy - cpu) / wall),  # the broker, and others on this machine
+        "other_cores": max(0.0, (busy - cpu) / wall),  # the broker and other programs
     }
 
 
 def all_sides(kafka, rival_python=""):
-    """By name; without a Python for the rival there is only ours."""
+    """Returns the sides by name; only Rivulet's without a Python for the rival."""
     sides = {"ours": Side(OurDevice, kafka)}
     if rival_python:
         for name, flags in {"rival": [], "rival-batch": ["--batch-scheduling"]}.items():

@@ -1,7 +1,7 @@
-// What does a simulated device cost? Per device and round of groups of growing size, with nothing learned;
-// the memory of one more device; and with real gradients, beside the bare training loop over the same
-// batches. A device-step is one device in one round: rows taken in, a batch, facts, plan, payload, applied,
-// accounted.
+// Measures the cost of a simulated device: time per device and round in groups of growing size, without
+// gradients; the memory per device; and with real gradients, relative to the bare training loop over the same
+// batches. A device-step is one device in one round: rows ingested, batch, facts, plan, payload, update,
+// accounting.
 //   build/release/bench_simulation_scale [DEVICES,DEVICES,...] [REAL_DEVICES]
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ using namespace rivulet;
 
 namespace {
 
-/// A scenario whose slabs are of the size it needs; every device has a row in every round.
+/// A scenario with minimal buffers, in which every device has a row in every round.
 runtime::LoadedConfig job_of(std::uint32_t devices, const std::string& model,
                              std::vector<std::int64_t> shape) {
   runtime::LoadedConfig loaded;
@@ -59,7 +59,7 @@ struct Measured {
   std::uint64_t rounds = 0;
 };
 
-/// Runs the group into its stride, then for `seconds` of CPU time: the machine may have other work.
+/// Runs the group until it is warmed up, then for `seconds` of CPU time, because the machine may be shared.
 Measured run_group(const runtime::LoadedConfig& job, const runtime::SimulateOptions& options,
                    double seconds) {
   const double before = resident_bytes();
@@ -70,7 +70,7 @@ Measured run_group(const runtime::LoadedConfig& job, const runtime::SimulateOpti
   group.run_until([&] { return rounds() >= 5; });
   const std::uint64_t first = rounds();
   const double began = process_cpu_seconds();
-  std::uint64_t seen = first;  // looking at the clock costs as much as a step
+  std::uint64_t seen = first;  // reading the clock costs as much as a step
   group.run_until([&] {
     if (rounds() == seen) return false;
     seen = rounds();
@@ -84,14 +84,14 @@ Measured run_group(const runtime::LoadedConfig& job, const runtime::SimulateOpti
   return out;
 }
 
-/// Gradient of each device's batch and one step: what no simulation can do without.
+/// Gradients of all devices' batches and one update: the minimum work of a simulation.
 double bare_steps_per_s(const runtime::LoadedConfig& job, std::size_t rows, std::uint32_t devices,
                         double seconds) {
   const auto host = devices::make_host_device();
   const RowShape shape{job.config.decode.shape, 1};
   auto trainer = runtime::build_trainer(job.config, runtime::builtin_catalog(), shape, *host).value();
   auto state = devices::ModelState::create(trainer->layout(), *host).value();
-  RIVULET_CHECK(trainer->initialize(state, 1), "the model did not start");
+  RIVULET_CHECK(trainer->initialize(state, 1), "the model was not initialized");
   std::vector<float> features(rows * shape.columns());
   std::vector<float> targets(rows);
   Rng rng = Rng::derive(1, "bench");
@@ -124,7 +124,7 @@ void report_timing(const std::string& list) {
   }
 }
 
-/// On MNIST, as a user would play it.
+/// Simulates MNIST in a user's setup.
 void report_real(std::uint32_t devices, std::size_t rows) {
   auto job = job_of(devices, "lenet5", {1, 28, 28});
   for (const char* key : {"decode.raw.label", "decode.raw.features"})
@@ -141,7 +141,7 @@ void report_real(std::uint32_t devices, std::size_t rows) {
     simulated = run_group(job, options, 2).steps_per_s;
     share.push_back(simulated / bare);
   }
-  fmt::print("lenet5, {} rows a step  {} devices  {:.0f} device-steps/s  of the bare loop: {}\n", rows,
+  fmt::print("lenet5, {} rows per step  {} devices  {:.0f} device-steps/s  vs. the bare loop: {}\n", rows,
              devices, simulated, bench::spread(share, "x"));
 }
 

@@ -1,4 +1,4 @@
-"""Runs of `rivulet simulate`, and what is read off them."""
+"""Runs of `rivulet simulate` and the evaluation of their output."""
 
 import csv
 import json
@@ -10,7 +10,7 @@ from processes import BUILD, BenchError
 
 
 def simulate(*options, **sets):
-    """Summary, and the tables by name."""
+    """Runs a simulation. Returns its summary, and its tables by name."""
     with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder:
         command = [BUILD / "rivulet", "simulate", *options, "--csv", folder, "--json"]
         for key, value in sets.items():

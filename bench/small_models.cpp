@@ -1,5 +1,5 @@
-// What does a step of model `mlp` cost, beside the same step by LibTorch? Gradient and update, in turns, by
-// the CPU time of this thread; layers as wide as `rivulet config init` makes them and others.
+// Measures a step of model `mlp`, relative to the same step with LibTorch. Gradient and update, in turns, CPU
+// time of this thread; layer widths as in `rivulet config init`, and others.
 //   build/release/bench_small_models [ROUNDS]
 #include <cstdlib>
 
@@ -29,11 +29,11 @@ class Side {
         memory_(testing::make_contribution(trainer_->layout(), *device_)),
         out_(testing::view_of(*memory_, trainer_->layout())),
         rows_(config, rows, 1) {}
-  /// Seconds of CPU for N steps.
+  /// Returns the CPU seconds of `steps` steps.
   double run(std::size_t steps) {
     const double began = thread_cpu_seconds();
     for (std::size_t i = 0; i < steps; ++i) {
-      RIVULET_CHECK(trainer_->compute_gradients(state_, rows_.all(), out_), "a gradient");
+      RIVULET_CHECK(trainer_->compute_gradients(state_, rows_.all(), out_), "no gradient");
       devices::sgd_step(state_, out_);
     }
     return thread_cpu_seconds() - began;
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
       times.push_back(by_torch / by_own);
       us = 1e6 * by_own / static_cast<double>(steps);
     }
-    fmt::print("{} columns, {} hidden layers of {}, {} rows: {} as fast, {:.1f} us a step\n", columns,
+    fmt::print("{} columns, {} hidden layers of {}, {} rows: {} as fast, {:.1f} us per step\n", columns,
                hidden.size(), hidden.front(), rows, spread(times, "x"), us);
   }
 }

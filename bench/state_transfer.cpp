@@ -1,7 +1,8 @@
-// How fast does a state of 10 MB come to a device that has none? Two network namespaces with a shaped link;
-// the donor does what Worker does from a standing mesh on (digest, image with its hashes, StateExchange over
-// Gloo) and the other one up to a decoded state whose digest is the view's. Beside it, in turns, the same
-// bytes through one plain TCP socket over the same link. Needs root.
+// Measures the transfer of a state of 10 MB to a device without one. Two network namespaces with a shaped
+// link. Starts with a connected mesh: the donor computes the digest, encodes the image with its hashes and
+// sends it with StateExchange over Gloo, as Worker does. Ends when the other device has decoded it and the
+// digest matches. Compared, in turns, with the same bytes through a TCP socket over the same link. Needs
+// root.
 //   build/release/bench_state_transfer [REPETITIONS]
 #include <array>
 #include <cstdlib>
@@ -28,7 +29,7 @@ using testing::Network;
 
 const runtime::StateOwner owner{"mlp", "", {}};
 
-/// Runs one function inside each of the two namespaces, at the same time.
+/// Runs one function in each of the two namespaces, at the same time.
 template <class Donor, class Taker>
 void in_both(const Network& network, Donor donor, Taker taker) {
   std::thread other([&] {
@@ -52,7 +53,7 @@ runtime::AgreedState state_of(std::size_t parameters, devices::Device& device) {
   return state;
 }
 
-/// One end of a view of two, connected.
+/// One connected end of a view of two.
 class End {
  public:
   End(const Network& network, std::uint32_t rank, std::uint64_t token, testing::FolderBook& book)
@@ -68,7 +69,7 @@ class End {
   void wait(const Poll& poll) {
     for (Progress p = poll(); p != Progress::done; p = poll()) {
       RIVULET_CHECK(p == Progress::pending, "the transfer failed");
-      wake_.sleep(std::chrono::milliseconds(2));  // as Worker looks again
+      wake_.sleep(std::chrono::milliseconds(2));  // Worker's polling interval
     }
   }
   std::unique_ptr<sync::StateExchange> exchange(std::size_t bytes_max) {
@@ -83,7 +84,7 @@ class End {
   std::unique_ptr<sync::Transport> transport_;
 };
 
-/// Both ends are there; then the clock runs.
+/// Waits for both ends, then starts the clock.
 class Starter {
  public:
   TimePoint together() {
@@ -128,14 +129,14 @@ double state_seconds(const Network& network, const runtime::AgreedState& state, 
         end.wait([&] { return exchange->poll(RealClock().now()); });
         const auto taken = runtime::decode_state(exchange->taken(), {owner, layout, *device});
         RIVULET_CHECK(runtime::digest_of(taken.value().state, *device).value() == taken.value().digest,
-                      "the state that came is the one that was given");
+                      "the received state differs from the sent one");
         ended = RealClock().now();
         finish(end, *exchange);
       });
   return to_seconds(ended - began);
 }
 
-/// The donor dials, the taker has listened.
+/// Sends the bytes from the donor to the listening taker. Returns the seconds.
 double socket_seconds(const Network& network, std::size_t bytes) {
   const std::vector<std::byte> out = testing::pattern(bytes, 1);
   std::vector<std::byte> in(bytes);
@@ -151,7 +152,7 @@ double socket_seconds(const Network& network, std::size_t bytes) {
         starter.together();
         send_all(socket, out);
         std::byte last{};
-        RIVULET_CHECK(::recv(socket.fd(), &last, 1, 0) == 0, "the taker closes when it has all");
+        RIVULET_CHECK(::recv(socket.fd(), &last, 1, 0) == 0, "the taker did not close the connection");
       },
       [&] {
         const Listener listener = listen_on(network.address_of(1));
@@ -161,7 +162,7 @@ double socket_seconds(const Network& network, std::size_t bytes) {
         for (std::size_t got = 0; got < bytes;) got += receive_some(socket, std::span(in).subspan(got));
         ended = RealClock().now();
       });
-  RIVULET_CHECK(in == out, "all bytes came");
+  RIVULET_CHECK(in == out, "the received bytes differ");
   return to_seconds(ended - began);
 }
 
@@ -182,7 +183,7 @@ void measure(double bits_per_second, int repetitions) {
     share.push_back(plain.back() / ours.back());
   }
   fmt::print(
-      "{:.0f} Mbit/s, {:.1f} MB: state {:.3f} s, socket {:.3f} s, link alone {:.3f} s, of the socket's rate "
+      "{:.0f} Mbit/s, {:.1f} MB: state {:.3f} s, socket {:.3f} s, link alone {:.3f} s, rate vs. socket "
       "{}\n",
       bits_per_second / 1e6, static_cast<double>(bytes) / 1e6, percentile(ours, 0.5), percentile(plain, 0.5),
       8 * static_cast<double>(bytes) / bits_per_second, spread(share, ""));

@@ -1,6 +1,5 @@
-// When does the watch over a stream tell that the model errs more often? Reads one character for each row,
-// '1' where the model was wrong, as batches of 16; prints the number of rows before each alarm. bench/alarms
-// asks.
+// Runs the error detector on a sequence of predictions, for bench/alarms. Reads one character per row, '1'
+// for a wrong prediction, in batches of 16. Prints the number of rows before each alarm.
 //   build/release/bench_stream_alarms < ERRORS
 #include <cstdio>
 #include <iterator>

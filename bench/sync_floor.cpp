@@ -1,10 +1,10 @@
-// How close does agreement come to what the link allows? One round of SyncSession (facts, plan, dense
-// payload) over Gloo, every rank in a network namespace with a shaped link of its own, beside plain TCP
-// sockets between two of them that exchange as much in both directions, in turns. The floor of a schedule
-// with s steps that moves B bytes each way over a link is T(B) + (s - 1) alpha: alpha is the exchange of 4
-// KiB, T the line through the exchanges of 256 KiB and 4 MiB (1 MiB at 10 Mbit/s), fitted in every round
-// anew. Sockets may lose more than a schedule that is played over several of them, so the floor is never
-// above what the bare link takes for the bytes. Needs root.
+// Measures synchronization relative to the minimum time on the link. A round of SyncSession (facts, plan,
+// dense payload) over Gloo, every rank in a network namespace with a separate shaped link, in turns with
+// plain TCP sockets that exchange the same number of bytes in both directions between two of them. The floor
+// of a schedule with s steps that sends B bytes each way over a link is T(B) + (s - 1) alpha. Alpha is an
+// exchange of 4 KiB, T the line through exchanges of 256 KiB and 4 MiB (1 MiB at 10 Mbit/s), fitted in every
+// round. A single socket may lose more than a schedule over several sockets, so the floor never exceeds the
+// bare link's time for B. Needs root.
 //   build/release/bench_sync_floor [ROUNDS] [MBIT...]
 #include <algorithm>
 #include <array>
@@ -34,29 +34,29 @@ using testing::Network;
 
 constexpr std::size_t kib = 1024;
 
-/// Both directions at once until all bytes are there; the sockets do not block.
+/// Sends and receives simultaneously, without blocking, until all bytes are transferred.
 void exchange(const Socket& socket, std::span<const std::byte> out, std::span<std::byte> in) {
   while (!out.empty() || !in.empty()) {
     const auto wanted = static_cast<short>((out.empty() ? 0 : POLLOUT) | (in.empty() ? 0 : POLLIN));
     pollfd ready{socket.fd(), wanted, 0};
-    RIVULET_CHECK(::poll(&ready, 1, 60'000) == 1, "the exchange of the sockets goes on");
+    RIVULET_CHECK(::poll(&ready, 1, 60'000) == 1, "the exchange over the sockets timed out");
     if ((ready.revents & POLLOUT) != 0) {
       const ssize_t n = ::send(socket.fd(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n > 0) out = out.subspan(static_cast<std::size_t>(n));
     }
     if ((ready.revents & POLLIN) != 0) {
       const ssize_t n = ::recv(socket.fd(), in.data(), in.size(), MSG_DONTWAIT);
-      RIVULET_CHECK(n > 0, "recv");
+      RIVULET_CHECK(n > 0, "recv failed");
       in = in.subspan(static_cast<std::size_t>(n));
     }
   }
 }
 
-/// What the ranks wait at before and after everything that is timed.
+/// A barrier before and after each timed section.
 class Start {
  public:
   explicit Start(std::size_t ranks) : barrier_(static_cast<std::ptrdiff_t>(ranks)) {}
-  /// Seconds until the last rank has done its `work`; every rank calls it.
+  /// Returns the seconds until the last rank has finished `work`. All ranks call it.
   template <class Work>
   double timed(const Work& work) {
     barrier_.arrive_and_wait();
@@ -71,7 +71,7 @@ class Start {
   std::barrier<> barrier_;
 };
 
-/// One rank's end of a view, and the sessions that it runs over it.
+/// One rank's end of a view, and its sessions.
 class Rank {
  public:
   Rank(const Network& network, std::uint32_t world, std::uint32_t rank, testing::FolderBook& book)
@@ -84,7 +84,7 @@ class Rank {
     wait([&] { return transport_->connected(); });
   }
 
-  /// A round in which everybody brings `count` numbers, each of them 1 + its rank.
+  /// A round in which each rank contributes a vector with 1 + its rank in all elements.
   void agree(sync::SyncSession& session, std::span<const float> mine) {
     sync::Facts facts;
     facts.rows = 1;
@@ -95,11 +95,11 @@ class Rank {
     wait([&] { return session.poll(); }, [&] { return session.wait(); });
     const auto agreed = session.agreed().as<float>();
     const auto world = static_cast<float>(view_.world());
-    RIVULET_CHECK(std::abs(agreed[mine.size() / 2] - (world + 1) / 2) < 1e-5, "the mean of all ranks");
+    RIVULET_CHECK(std::abs(agreed[mine.size() / 2] - (world + 1) / 2) < 1e-5, "wrong mean over the ranks");
     session.finish(true);
   }
 
-  /// Every rank waits for the others' last word before it closes.
+  /// Runs the shutdown barrier before the connections close.
   void leave(sync::SyncSession& session) {
     session.begin_shutdown_barrier();
     wait([&] { return session.poll(); }, [&] { return session.wait(); });
@@ -118,10 +118,10 @@ class Rank {
   }
 
  private:
-  /// As Worker does: inside the transport where that is possible.
+  /// Waits as Worker does, inside the transport if possible.
   void wait(const std::function<Progress()>& poll, const std::function<bool()>& inside = nullptr) {
     for (Progress p = poll(); p != Progress::done; p = poll()) {
-      RIVULET_CHECK(p == Progress::pending, "the agreement failed");
+      RIVULET_CHECK(p == Progress::pending, "the round failed");
       if (!inside || !inside()) wake_.sleep(std::chrono::milliseconds(2));
     }
   }
@@ -133,9 +133,9 @@ class Rank {
   std::optional<sync::Residual> residual_;
 };
 
-/// What one round took, in seconds.
+/// Durations of one round, in seconds.
 struct Round {
-  std::array<double, 3> sockets{};  ///< exchanges of `sizes`
+  std::array<double, 3> sockets{};  ///< exchanges of `Case::sizes`
   double gather = 0;
   double sum = 0;
 };
@@ -147,7 +147,7 @@ struct Case {
   std::array<std::size_t, 3> sizes{};
 };
 
-/// Bytes that each link carries one way, and in how many steps.
+/// Bytes per link and direction, and number of steps.
 struct Schedule {
   double bytes = 0;
   int steps = 1;
@@ -162,12 +162,12 @@ Schedule schedule_of(std::string_view collective, std::uint32_t world, std::size
   return {world == 2 ? size : 2 * size * others / static_cast<double>(world), steps};
 }
 
-/// What the bare link takes for the bytes, in seconds.
+/// Returns the seconds that the bare link needs for the bytes.
 double link_alone(const Schedule& schedule, const Case& c) {
   return 8 * schedule.bytes / c.bits_per_second;
 }
 
-/// In seconds, by what the sockets took in this round.
+/// Returns the floor in seconds, from the socket exchanges of this round.
 double floor_of(const Schedule& schedule, const Case& c, const Round& round) {
   const auto [alpha, middle, large] = round.sockets;
   const double per_byte = (large - middle) / static_cast<double>(c.sizes[2] - c.sizes[1]);
@@ -176,7 +176,7 @@ double floor_of(const Schedule& schedule, const Case& c, const Round& round) {
   return std::min(fitted, link_alone(schedule, c));
 }
 
-/// The sockets of ranks 0 and 1; the others have none. Rank 0 listens and hands its port over.
+/// Connects the sockets of ranks 0 and 1; other ranks have none. Rank 0 listens and passes its port.
 Socket pair_of(const Network& network, std::uint32_t rank, std::atomic<int>& port) {
   if (rank > 1) return {};
   if (rank == 0) {
@@ -188,7 +188,7 @@ Socket pair_of(const Network& network, std::uint32_t rank, std::atomic<int>& por
   return dial(network.address_of(0), static_cast<std::uint16_t>(port.load()));
 }
 
-/// What the ranks share in one case.
+/// Objects shared by the ranks of one case.
 struct Shared {
   const Network& network;
   const Case& what;
@@ -198,10 +198,10 @@ struct Shared {
   testing::TempDir sum_folder;
 };
 
-/// Rounds until contributions leave with the facts, as they do from there on.
+/// Rounds before speculation starts; from then on contributions leave with the facts.
 constexpr int warm_up = static_cast<int>(sync::Speculation::rounds_before) + 1;
 
-/// All rounds of one rank.
+/// Runs all rounds of one rank.
 std::vector<Round> play(Shared& shared, std::uint32_t rank, int rounds) {
   const Case& c = shared.what;
   enter_namespace(shared.network.namespace_of(static_cast<int>(rank)));
@@ -269,7 +269,7 @@ void measure(double bits_per_second, int rounds) {
     auto made = Network::create({.nodes = static_cast<int>(world), .bits_per_second = bits_per_second});
     if (!made) fmt::print(stderr, "{}\n", made.error().message);
     for (const std::size_t size : {256 * kib, 1024 * kib, 4096 * kib}) {
-      if (slow && size > (world > 4 ? 256 : 1024) * kib) continue;  // half a minute a round
+      if (slow && size > (world > 4 ? 256 : 1024) * kib) continue;  // half a minute per round
       const Case c{bits_per_second, world, size, {4 * kib, 256 * kib, (slow ? 1024 : 4096) * kib}};
       const auto all = rounds_of(*made.value(), c, rounds);
       for (const std::string_view collective : {"gather", "sum"}) report(c, collective, all);

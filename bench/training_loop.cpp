@@ -1,7 +1,7 @@
-// What does a device cost beyond the training loop that one would write with LibTorch alone? The same
-// LeNet-5, batch of 64, optimizer and one thread, in turns: the bare loop on rows that lie in memory as
-// tensors, our Trainer on rows that lie in memory, and a whole device (rows of MNIST from memory, decoder,
-// buffer, batch, rounds of a group of one, books, digests) by the CPU time of all its threads.
+// Measures the cost of a device relative to a training loop with LibTorch alone. The same LeNet-5, batch of
+// 64, optimizer and one thread, in turns: the bare loop on tensors in memory, our Trainer on rows in memory,
+// and a whole device (MNIST rows from memory, decoder, buffer, batch, rounds of a group of one, ledger,
+// digests), by the CPU time of all its threads.
 //   build/release/bench_training_loop [ROUNDS]
 #include <atomic>
 #include <cstdlib>
@@ -21,9 +21,9 @@ using namespace rivulet::bench;
 namespace {
 
 constexpr std::size_t batch = 64;
-constexpr Duration length = std::chrono::seconds(1);  ///< of each in a round
+constexpr Duration length = std::chrono::seconds(1);  ///< of each loop per round
 
-/// The worker; counts its steps for other threads.
+/// The worker, with a step counter for other threads.
 class Counted final : public runtime::Agent {
  public:
   explicit Counted(runtime::Node& node) : node_(node) {}
@@ -40,10 +40,10 @@ class Counted final : public runtime::Agent {
   std::atomic<std::uint64_t> steps_{0};
 };
 
-/// Microseconds of the whole process per row, from the tenth step on.
+/// Returns the CPU microseconds of the whole process per row, after ten steps.
 double device_us_per_row() {
   OneDevice device({"model.name=lenet5", "batch.policy=fixed", "batch.rows=64",
-                    "checkpoint.every.rounds=1000000", "checkpoint.every.interval=30s"});  // none is made
+                    "checkpoint.every.rounds=1000000", "checkpoint.every.interval=30s"});  // no checkpoint
   Counted train(device.node());
   TimePoint end = TimePoint::max();
   double began = 0;
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   fmt::print("bare LibTorch loop   {}\n", spread(bare_us, "us of CPU per row"));
   fmt::print("our Trainer          {}\n", spread(trainer_us, "us of CPU per row"));
   fmt::print("our device           {}\n", spread(device_us, "us of CPU per row"));
-  fmt::print("Trainer of bare      {}\n", spread(ratios(trainer_us, bare_us), "x"));
-  fmt::print("device of bare       {}\n", spread(ratios(device_us, bare_us), "x"));
+  fmt::print("Trainer vs. bare     {}\n", spread(ratios(trainer_us, bare_us), "x"));
+  fmt::print("device vs. bare      {}\n", spread(ratios(device_us, bare_us), "x"));
   return 0;
 }

@@ -1,4 +1,4 @@
-"""Learning rates on uneven streams, found in `rivulet simulate`: runs that are kept, the best of them, a table."""
+"""Learning rates on uneven streams from `rivulet simulate`: stored runs, the best rates, a table."""
 
 import concurrent.futures
 import csv
@@ -11,11 +11,11 @@ from processes import BUILD, MNIST, ROOT, BenchError
 from results import percentile, row
 
 SEEDS = [1, 2, 3]
-LOOK = 5  # seconds from one look of `rivulet simulate` to the next
+LOOK = 5  # seconds between evaluations of `rivulet simulate`
 
 
 class Tuning:
-    """Runs lie in `folder`, one folder each, and are not repeated: the same seed gives the same bytes."""
+    """Stores runs in `folder`, one directory each. They are deterministic and not repeated."""
 
     def __init__(self, folder):
         self._folder = pathlib.Path(folder)
@@ -25,7 +25,7 @@ class Tuning:
         return self._folder / f"{name}-{rate}-{seed}"
 
     def seeds_of(self, name, rate):
-        """Those that have run."""
+        """Returns the seeds that have run."""
         return [seed for seed in SEEDS if self.run_of(name, rate, seed).exists()]
 
     def simulate(self, name, rate, seed):
@@ -46,18 +46,18 @@ class Tuning:
         unfinished.rename(done)
 
     def scores(self, name, rate, seed):
-        """As (second, accuracy)."""
+        """Returns (second, accuracy) pairs."""
         with open(self.run_of(name, rate, seed) / "accuracy.csv", newline="", encoding="utf-8") as file:
             return [(float(line["second"]), float(line["accuracy"])) for line in csv.DictReader(file)]
 
     def merit(self, name, rate, seeds):
-        """Smaller is better: seconds until it holds, of equal ones the better end. Medians over the seeds."""
+        """Lower is better: seconds to sustained accuracy, then the final accuracy. Medians over the seeds."""
         scores = [self.scores(name, rate, seed) for seed in seeds]
         held = [held_since(score, all_batchings()[name].seconds) for score in scores]
         return percentile(held, 0.5), -percentile([score[-1][1] for score in scores], 0.5)
 
     def tune(self, names, workers):
-        """Every rate with one seed, the best two with all of them."""
+        """Runs every rate with one seed, the best two with all seeds."""
         with concurrent.futures.ThreadPoolExecutor(workers) as pool:
 
             def all_of(runs):
@@ -71,10 +71,10 @@ class Tuning:
                 all_of((name, rate, seed) for seed in SEEDS[1:] for rate in best)
 
     def chosen(self, name):
-        """The best of the rates that ran with all seeds; None where there is none.
+        """Returns the best rate that ran with all seeds, or None.
 
-        Of rates that differ by one look the lowest: between two looks a high one forgets more than is seen. With looks
-        every 2 s that decides it (docs/BENCHMARKING.md has both).
+        Of rates within one evaluation interval of the best, returns the lowest: a high rate makes the accuracy drop between
+        evaluations, which shows if they are 2 s apart (docs/BENCHMARKING.md).
         """
         tried = [rate for rate in all_batchings()[name].candidates if len(self.seeds_of(name, rate)) == len(SEEDS)]
         best = min(tried, key=lambda rate: self.merit(name, rate, SEEDS), default=None)
@@ -86,7 +86,7 @@ class Tuning:
         return self.merit(name, rate, SEEDS)[0]
 
     def write(self, file):
-        """The rates, once all are known, and which fixed batch was the best."""
+        """Writes the rates and the best fixed batch, once all are known."""
         rates = {name: self.chosen(name) for name in all_batchings()}
         if all(rates.values()):
             fixed = [name for name in rates if name.startswith("fixed-")]
@@ -104,5 +104,5 @@ class Tuning:
 
     def table(self):
         rates = sorted({rate for batching in all_batchings().values() for rate in batching.candidates})
-        head = [row(["90 % holds after", *(f"lr {rate}" for rate in rates)]), row(["---"] * (1 + len(rates)))]
+        head = [row(["time to sustained 90 %", *(f"lr {rate}" for rate in rates)]), row(["---"] * (1 + len(rates)))]
         return head + [row([name, *(self.cell(name, rate) for rate in rates)]) for name in all_batchings()]

@@ -1,7 +1,7 @@
-"""Four streams of 100, 50, 20 and 5 rows/s: who learns how soon? The sides of a sitting read the same rows live.
+"""Time to a sustained accuracy on four live streams of 100, 50, 20 and 5 rows/s.
 
-A sitting needs about one core, which every round measures: all sides at once need two, and then those that step
-most often learn later than alone.
+A sitting is a set of sides that run at the same time on the same rows. It uses about one core, which every round measures.
+All sides together would use two, which delays those with the most steps.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ from processes import MNIST, ROOT, BenchError, Child, busy_seconds, wait_until
 from sides import Case, OurDevice, RivalDevice, Run
 
 CASE = Case("lenet5", len(RATES))
-# Seconds between two looks at the held-out rows (0.3 s of CPU each): a device of ours does it on a thread of its own.
+# Seconds between evaluations of the held-out rows (0.3 s of CPU each); a device of ours uses a separate thread.
 LOOKS = {"ours": 2, "ours-default": 2, "ours-1s": 4, "ours-fixed": 10, "ours-64": 10, "rival-tick": 2, "rival-64": 10}
 SITTINGS = [["ours", "rival-tick"], ["ours-1s", "ours-fixed", "ours-64", "rival-64", "ours-default"]]
-SECONDS, QUICK_SECONDS = 240, 20  # of streams, in each sitting
+SECONDS, QUICK_SECONDS = 240, 20  # length of the streams in each sitting
 
 
 def our_sides():
-    """How each group of ours makes its batches: "ours" keeps its tick as the rival does, for they are compared."""
+    """Returns the batch policy of each group of ours; "ours" has the same strict tick as the rival."""
     ticks = {"ours": "tick-exact", "ours-default": "tick", "ours-1s": "tick-1s"}
     return {**ticks, "ours-fixed": best_fixed(), "ours-64": "fixed-64"}
 
@@ -45,7 +45,7 @@ def side_names():
 
 
 class OurGroup:
-    """One of its devices is asked how good it is on the held-out rows."""
+    """A group of Rivulet devices; one of them reports its held-out accuracy."""
 
     def __init__(self, run, stack, settings, every, seed):
         self._scores = []
@@ -70,7 +70,7 @@ class OurGroup:
 
 
 class RivalGroup:
-    """Its first rank saves its parameters once a second; they are looked at when the streams have ended."""
+    """A group of the rival. Its first rank saves its parameters once per second; they are evaluated after the streams."""
 
     def __init__(self, run, stack, flags, every, seed):
         self._run, self._every, self._snapshots = run, every, run.folder / "snapshots"
@@ -81,7 +81,7 @@ class RivalGroup:
             stack.callback(device.child.close)
 
     def is_ready(self):
-        """Rows come only when all have their consumer; nobody steps before."""
+        """Whether all consumers run. Rows are sent, and steps made, only then."""
         for device in self.devices:
             device.child.check_running()
         return all(device.waits_for_rows() for device in self.devices)
@@ -111,12 +111,12 @@ def groups_of(names, kafka, python, topic, seed, folder, stack):
 
 
 def topics_of(number):
-    """A round needs one for every sitting."""
+    """Returns the topics of a round, one for each sitting."""
     return [f"uneven-{number}-{sitting}" for sitting in range(len(SITTINGS))]
 
 
 def measure_uneven(kafka, python, topics, seconds, seed):
-    """One round: a sample for each side. Without a Python for the rival only ours."""
+    """Measures one round. Returns a sample for each side; only ours without a Python for the rival."""
     samples = {}
     for names, topic in zip(SITTINGS, topics, strict=True):
 
@@ -128,7 +128,7 @@ def measure_uneven(kafka, python, topics, seconds, seed):
 
 
 def measure_sitting(start, kafka, topic, seconds, seed):
-    """A sample for each group, by its name, that `start(folder, stack)` makes."""
+    """Measures the groups that `start(folder, stack)` returns by name. Returns a sample for each."""
     with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
         groups = start(folder, stack)
         for name, group in groups.items():
@@ -169,7 +169,7 @@ def learned(group, began, seconds):
 
 
 def play(kafka, topic, groups, seconds, seed, folder):
-    """Plays the streams. When that began, and how many rows came."""
+    """Plays the streams. Returns the start time and the number of rows."""
     log = pathlib.Path(folder) / "feed.log"
     command = kafka.feed_command(RATES, "--seconds", seconds, "--seed", seed, topic=topic)
     feeder = Child(command, log)

@@ -1,7 +1,6 @@
-// Is a simulated group as fast as a real one? The same scenario by four processes on shaped links, each a
-// device of known compute cost, and by the simulation from the same cost and the link's nominal rate; the
-// figure is virtual time beside real time of the same rounds, or rows beside rows in the same time. Needs
-// root.
+// Compares the speed of a simulated group with that of a real one. The same scenario runs as four processes
+// on shaped links, each with a fixed computing time, and in the simulation with the same times and the links'
+// nominal rate. The figure is the ratio of rows/s. Needs root.
 //   build/release/bench_virtual_clock [REPEATS] [NAME...]
 #include <algorithm>
 #include <cstdlib>
@@ -22,7 +21,7 @@ std::vector<TwinScenario> scenarios() {
   const std::vector<std::string> fixed{"batch.policy=fixed", "batch.rows=16"};
   const std::vector<std::string> sum{"batch.policy=fixed", "batch.rows=16", "sync.collective=sum"};
   const std::vector<std::string> ticks{"batch.policy=stream", "batch.tick=500ms", "batch.max_wait=1s"};
-  // As `share` of the numbers, after N own steps.
+  // topk with a keep ratio of `share`, after `local_steps` local steps.
   const auto topk = [&fixed](const char* collective, const char* share, int local_steps) {
     auto settings = fixed;
     settings.insert(settings.end(), {std::string("sync.collective=") + collective, "compression.policy=fixed",
@@ -34,22 +33,23 @@ std::vector<TwinScenario> scenarios() {
   const devices::DeviceProfile quick{20ms, 1600};
   const devices::DeviceProfile slow{100ms, 80};
   const std::vector<devices::DeviceProfile> mixed{{10ms, 2000}, {20ms, 500}, {40ms, 200}, {100ms, 100}};
-  return {{"2 Mbit/s", 2e6, {quick}, {1000}, fixed, "rounds=10"},
-          {"10 Mbit/s", 10e6, {quick}, {1000}, fixed, "rounds=30"},
-          {"100 Mbit/s", 100e6, {quick}, {1000}, fixed, "rounds=150"},
-          {"10 Mbit/s, sum", 10e6, {quick}, {1000}, sum, "rounds=30"},
-          {"1 Mbit/s, topk, gather", 1e6, {quick}, {1000}, topk("gather", "0.01", 1), "rounds=100"},
-          {"1 Mbit/s, topk, gather, own steps", 1e6, {quick}, {1000}, topk("gather", "0.05", 4), "rounds=40"},
-          {"1 Mbit/s, topk, two_sided", 1e6, {quick}, {1000}, topk("two_sided", "0.02", 1), "rounds=100"},
-          {"1 Mbit/s, topk, two_sided, own steps",
-           1e6,
-           {quick},
-           {1000},
-           topk("two_sided", "0.05", 4),
-           "rounds=40"},
-          {"slow devices", 100e6, {slow}, {1000}, fixed, "rounds=40"},
-          {"mixed devices", 100e6, mixed, {1000}, fixed, "rounds=50"},
-          {"uneven streams", 10e6, {quick}, {100, 50, 20, 5}, ticks, "seconds=20"}};
+  return {
+      {"2 Mbit/s", 2e6, {quick}, {1000}, fixed, "rounds=10"},
+      {"10 Mbit/s", 10e6, {quick}, {1000}, fixed, "rounds=30"},
+      {"100 Mbit/s", 100e6, {quick}, {1000}, fixed, "rounds=150"},
+      {"10 Mbit/s, sum", 10e6, {quick}, {1000}, sum, "rounds=30"},
+      {"1 Mbit/s, topk, gather", 1e6, {quick}, {1000}, topk("gather", "0.01", 1), "rounds=100"},
+      {"1 Mbit/s, topk, gather, local steps", 1e6, {quick}, {1000}, topk("gather", "0.05", 4), "rounds=40"},
+      {"1 Mbit/s, topk, two_sided", 1e6, {quick}, {1000}, topk("two_sided", "0.02", 1), "rounds=100"},
+      {"1 Mbit/s, topk, two_sided, local steps",
+       1e6,
+       {quick},
+       {1000},
+       topk("two_sided", "0.05", 4),
+       "rounds=40"},
+      {"slow devices", 100e6, {slow}, {1000}, fixed, "rounds=40"},
+      {"mixed devices", 100e6, mixed, {1000}, fixed, "rounds=50"},
+      {"uneven streams", 10e6, {quick}, {100, 50, 20, 5}, ticks, "seconds=20"}};
 }
 
 void measure(TwinRuns& runs, const TwinScenario& scenario, int repeats) {

@@ -1,7 +1,6 @@
-// What do normalization, clipping and the watch over the stream cost of a step? The same step (gradient and
-// update) with and without them, in turns, by the CPU time of this thread: of LeNet-5 with batches of 64
-// pictures, and of the mlp that `rivulet config init` writes for 24 sensors, with batches of 16 rows and of
-// 128.
+// Measures the cost of normalization, clipping and stream monitoring per step. The same step (gradient and
+// update) with and without them, in turns, CPU time of this thread: LeNet-5 with batches of 64 images, and
+// the mlp that `rivulet config init` writes for 24 sensors, with batches of 16 and 128 rows.
 //   build/release/bench_watching_cost [ROUNDS]
 #include <cstdlib>
 
@@ -26,7 +25,7 @@ struct NoLog final : runtime::Logger {
 struct Case {
   const char* name;
   devices::ModelConfig model;
-  std::size_t rows;  ///< of a batch
+  std::size_t rows;  ///< per batch
 };
 
 std::vector<Case> cases() {
@@ -40,12 +39,12 @@ std::vector<Case> cases() {
   devices::ModelConfig pictures;
   pictures.name = "lenet5";
   pictures.input = {1, 28, 28};
-  return {{"lenet5, 64 pictures", pictures, 64},
+  return {{"lenet5, 64 images", pictures, 64},
           {"mlp, 16 rows of 24 sensors", sensors, 16},
           {"mlp, 128 rows of 24 sensors", sensors, 128}};
 }
 
-/// A model on its rows; `watched`: with all that this program is about.
+/// A model with its rows; `watched` adds normalization, clipping and monitoring.
 class Side {
  public:
   Side(const Case& of, bool watched) : rows_(of.rows), columns_(1), watched_(watched) {
@@ -69,7 +68,7 @@ class Side {
     watch_.emplace(runtime::StreamWatch::Parts{
         .clock = clock_, .status = status_, .metrics = metrics_, .log = log_, .features = std::move(names)});
   }
-  /// Seconds of CPU for N steps.
+  /// Returns the CPU seconds of `steps` steps.
   double run(std::size_t steps) {
     const double began = thread_cpu_seconds();
     for (std::size_t i = 0; i < steps; ++i) step();
@@ -86,13 +85,14 @@ class Side {
                           rows_,
                           {}};
     const auto report = trainer_->compute_gradients(*state_, batch, out_);
-    RIVULET_CHECK(report, "a gradient");
+    RIVULET_CHECK(report, "no gradient");
     if (watched_) watch_->computed(report.value(), batch, rows_);
     devices::OptimizerConfig optimizer = optimizer_;
     optimizer.clip_usual = watched_;
-    RIVULET_CHECK(devices::apply_gradient(optimizer, *state_, out_, 1, 1, *device_), "a step");
+    RIVULET_CHECK(devices::apply_gradient(optimizer, *state_, out_, 1, 1, *device_), "the update failed");
     if (watched_)
-      RIVULET_CHECK(devices::follow_columns(*state_, static_cast<double>(rows_), *device_), "columns");
+      RIVULET_CHECK(devices::follow_columns(*state_, static_cast<double>(rows_), *device_),
+                    "updating the column statistics failed");
   }
 
   const std::size_t rows_;

@@ -1,4 +1,4 @@
-# Sourced by the other scripts: where things lie and how they speak.
+# Sourced by the other scripts: paths, messages and builds.
 set -euo pipefail
 self=$(realpath "$0")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -9,14 +9,14 @@ kafka="$cache/kafka-3.9.1"
 python_tests="$cache/python-tests"
 tools="$cache/tools"
 sysroot="$cache/sysroot-aarch64"
-export CCACHE_SLOPPINESS=pch_defines,time_macros # without it ccache does not keep what uses a precompiled header
-# Without these a fresh clone, in another folder, never hits what another one compiled.
+export CCACHE_SLOPPINESS=pch_defines,time_macros # without it ccache does not cache users of a precompiled header
+# Without these a clone in another folder gets no cache hits.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-# ccache compares the compiler's language, too, and a container has none.
+# ccache also compares the compiler's locale, and a container has none.
 export LANG=${LANG:-C.UTF-8}
 export PATH="$tools/bin:$PATH:/usr/sbin:/sbin"
 
-# The comment that a script begins with.
+# Prints the comment at the top of the script.
 usage() { sed -n '2,${/^#/!q; s/^# \{0,1\}//p}' "$self"; }
 # wrong_usage [WORDS]
 wrong_usage() {
@@ -26,13 +26,13 @@ wrong_usage() {
 }
 
 say() { printf '== %s\n' "$*"; }
-# A dependency is not there: 69, the same number that rivulet itself uses.
+# A missing dependency: exits with 69, as rivulet itself does.
 fail() {
   printf 'error: %s\n' "$*" >&2
   exit 69
 }
 
-# One compiler of a file that includes LibTorch takes 1.2 GB, so memory limits the jobs as well as processors do.
+# Compiling a file that includes LibTorch takes 1.2 GB, so memory limits the jobs, too.
 jobs() {
   local processors memory
   processors=$(nproc)
@@ -41,7 +41,7 @@ jobs() {
   echo $((processors < memory ? processors : memory))
 }
 
-# configure PRESET: CMake's own lines are shown only when it fails.
+# configure PRESET: shows CMake's output only if it fails.
 configure() {
   local log
   log=$(mktemp)
@@ -53,8 +53,8 @@ configure() {
   rm -f "$log"
 }
 
-# as_progress SECONDS: lines like "[12/384] Building ..." on stdin become one line that changes on a terminal, one every N
-# seconds elsewhere. Whatever else is said there comes out when it ends in failure, which only the caller knows: it is kept in $log.
+# as_progress SECONDS: lines like "[12/384] Building ..." on stdin become one line that is updated on a terminal, and one
+# line every N seconds elsewhere. Keeps all input in $log, for the caller to print after a failure.
 as_progress() {
   local line started=$SECONDS shown=$((SECONDS - $1)) terminal=no
   if [[ -t 1 ]]; then terminal=yes; fi
@@ -72,27 +72,27 @@ as_progress() {
   if [[ $terminal == yes ]]; then printf '\r\033[2K'; fi
 }
 
-# compile_targets PRESET TARGET...: of a preset that is configured. The compiler's own lines are shown only when it fails.
+# compile_targets PRESET TARGET...: for a configured preset. Shows the compiler's output only if it fails.
 compile_targets() {
   local log status=0
   log=$(mktemp)
   cmake --build --preset "$1" --parallel "$(jobs)" --target "${@:2}" 2>&1 | as_progress 10 || status=$?
-  # Of a step that failed, from there on: what was built before is nobody's question.
+  # Omits the output of steps before the failed one.
   if ((status != 0)); then sed -n '/^FAILED: /,$p' "$log" | grep . >&2 || cat "$log" >&2; fi
   rm -f "$log"
   return "$status"
 }
 
-# build PRESET TARGET...: configures when needed, then builds.
+# build PRESET TARGET...: configures, then builds.
 build() { configure "$1" && compile_targets "$@"; }
 
 need_node_modules() {
   cmp --silent dashboards/package-lock.json dashboards/node_modules/.lock ||
-    fail "dashboards/node_modules is not what dashboards/package-lock.json says: scripts/setup --for dashboards brings it"
+    fail "dashboards/node_modules does not match dashboards/package-lock.json: run scripts/setup --for dashboards"
 }
 
-# dashboards NAME ARGUMENT...: compiles what is in dashboards/ and runs one of its programs there. tsc fails on a wrong
-# field of a panel.
+# dashboards NAME ARGUMENT...: compiles dashboards/ and runs one of its programs there. tsc fails on a wrong field of a
+# panel.
 dashboards() {
   local program=$1
   shift

@@ -22,7 +22,7 @@ def read(folder, table):
 
 
 def learned(folder):
-    """Seconds, values and the name of what a run has learned."""
+    """Seconds, values and the name of the score of a run."""
     accuracy = read(folder, "accuracy.csv")
     if accuracy:
         return column(accuracy, "second"), [100 * a for a in column(accuracy, "accuracy")], "accuracy on held-out rows, %"
@@ -55,7 +55,7 @@ def plot(image, runs, title):
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "rivulet"  # the same tables give the same picture
+    matplotlib.rcParams["svg.hashsalt"] = "rivulet"  # reproducible output
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.8))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What the pictures of README.md show, as words and numbers, so that a picture of another product than today's is seen:
+"""Extracts words and numbers from the pictures of README.md, to detect outdated ones:
 
     scripts/shown.py page HTML            of a device's page, as JSON
     scripts/shown.py terminal SVG         of a picture by scripts/terminal_svg.py
 
-scripts/pictures keeps what it gives beside the pictures (docs/pictures/shown.json), and tests/page/pictures.py compares that with
-what a demo shows today. Words are without numbers; numbers are those whose size follows from the product, not from the moment.
+scripts/pictures stores the output with the pictures (docs/pictures/shown.json), and tests/page/pictures.py compares it with a
+current demo. Words exclude numbers; numbers are those that depend on the product, not on the moment.
 """
 
 import html
@@ -18,7 +18,7 @@ UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
 def amount(text):
-    """ "1.3 MB" -> 1300000.0, "97.5 %" -> 97.5, "1 234" -> 1234.0; None: no number."""
+    """ "1.3 MB" -> 1300000.0, "97.5 %" -> 97.5, "1 234" -> 1234.0; None: not a number."""
     found = re.match(r"-?\d[\d ]*(\.\d+)?", text)
     if not found:
         return None
@@ -27,7 +27,7 @@ def amount(text):
 
 
 def wordless(text):
-    """Without numbers, and without their units."""
+    """The text without numbers and their units."""
     return re.sub(r"\s+", " ", re.sub(r"\d[\d .,]*( ?[kMGT]?B\b| ?%| ?m?s\b)?", "", text)).strip()
 
 
@@ -48,7 +48,7 @@ def page(text):
 
 
 def lines(svg):
-    """The lines of a terminal's picture, a blank between words."""
+    """The lines of a terminal's picture, words separated by spaces."""
     rows = {}
     for x, y, text in re.findall(r'<text x="([\d.]+)" y="(\d+)"[^>]*>(.*?)</text>', svg):
         rows.setdefault(int(y), []).append((float(x), html.unescape(text)))

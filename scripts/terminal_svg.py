@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A terminal's picture as SVG, from what `script` recorded of it:
+"""Converts a recording by `script` to a picture of the terminal as SVG:
 
     scripts/terminal_svg.py TYPESCRIPT OUT.svg --until TEXT [--title TEXT]
 
@@ -18,7 +18,7 @@ LETTER, LINE, PAD = 8.4, 17, 14
 
 
 def screen(text):
-    """Rows of (letter, style) as a terminal of endless height has them."""
+    """Rows of (letter, style), as in a terminal of unlimited height."""
     rows, row, column, style = [[]], 0, 0, ()
     at = 0
     while at < len(text):
@@ -49,7 +49,7 @@ def screen(text):
 
 
 def runs(row):
-    """Words of one style: [column, letters, style]; spaces are places, not letters."""
+    """Words of one style: [column, letters, style]; spaces only advance the column."""
     found, last = [], None
     for column, (letter, style) in enumerate(row):
         if letter == " ":
@@ -90,11 +90,11 @@ def main():
     parser.add_argument("--until", required=True)
     parser.add_argument("--title", default="a terminal")
     args = parser.parse_args()
-    text = args.typescript.read_bytes().decode(errors="replace").partition("\n")[2]  # the first line is script's own
+    text = args.typescript.read_bytes().decode(errors="replace").partition("\n")[2]  # the first line is by `script` itself
     before, found, _ = text.partition(args.until)
     if not found:
         raise SystemExit(f"error: {args.until!r} was never written")
-    drawn = [up.start() for up in re.finditer(r"\x1b\[\d+A", before)]  # a view that was whole ends where the next goes up
+    drawn = [up.start() for up in re.finditer(r"\x1b\[\d+A", before)]  # a complete view ends where the next one moves up
     rows = screen(before[:drawn[-1]] if drawn else before)
     while rows and not any(letter.strip() for letter, _ in rows[-1]):
         rows.pop()

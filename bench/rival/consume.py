@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the rival's consumer costs: microseconds of this process's CPU per row, from the first batch on.
+"""Measures the rival's consumer: microseconds of this process's CPU per row, after the first batch.
 
 python consume.py --brokers HOST:PORT --topic t --rows 200000 --batch 64
 """
@@ -30,7 +30,7 @@ def main():
     while taken + args.batch <= args.rows - Batches.BLOCK * args.batch:
         pixels, labels = batches.next(args.batch)
         if pixels.shape[0] != args.batch or labels.shape[0] != args.batch:
-            raise SystemExit("a batch of another size")
+            raise SystemExit("unexpected batch size")
         taken += args.batch
     print(1e6 * (time.process_time() - began) / taken)
 

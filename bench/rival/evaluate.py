@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How good the rival's snapshots are on MNIST's held-out rows: a JSON list of [seconds since 1970, accuracy].
+"""Evaluates the rival's snapshots on MNIST's held-out rows. Prints a JSON list of [seconds since 1970, accuracy].
 
-python evaluate.py FOLDER MODEL MNIST [SECONDS]      of snapshots less than SECONDS apart only the first, and the last
+python evaluate.py FOLDER MODEL MNIST [SECONDS]      skips snapshots less than SECONDS after the previous one, except the last
 """
 
 import gzip

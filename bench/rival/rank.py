@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""One rank of what a user would pick otherwise: PyTorch DDP on Gloo behind a confluent-kafka consumer.
+"""One rank of the most likely alternative: PyTorch DDP on Gloo behind a confluent-kafka consumer.
 
-Written to win: the LibTorch that Rivulet links, one thread, rows in blocks with one join and one view of it, a client
-queue that never runs empty, one flat bucket with the gradients as views of it, a static graph, the fused
+Written to win: the LibTorch that Rivulet links, one thread, rows in blocks with one join and one view, a client
+queue that never runs empty, one flat bucket with the gradients as views, a static graph, the fused
 optimizer, channels_last where it is faster, an allocator that keeps its blocks, no garbage collection.
-It makes no checkpoint, keeps no books, survives no death and exports no metric.
+It has no checkpoints, ledger, metrics or recovery from failures.
 
     python rank.py --rank 0 --world 2 --store 127.0.0.1:29500 --brokers HOST:PORT --topic t --partition 0
 
 Three ways to make a batch:
-    --batch N      the conventional one: every rank waits for N rows
-    --tick S       Rivulet's: every S seconds the rows that came, weighted by how many they are
+    --batch N      conventional: every rank waits for N rows
+    --tick S       as Rivulet: the rows received in S seconds, weighted by their number
     --no-kafka     N rows from memory: the training loop alone; with --mnist the rank's share of MNIST
---local-steps H is post-local SGD with PyTorch's own averager: H steps alone, then the mean of the parameters.
-It runs until it is killed, or for --rows N. --progress FILE holds three doubles: age of the process at its first step
+--local-steps H is post-local SGD with PyTorch's averager: H local steps, then the mean of the parameters.
+Runs until it is killed, or for --rows N. --progress FILE receives three doubles: age of the process at its first step
 (s), steps, rows.
 """
 
@@ -36,32 +36,32 @@ def arguments():
     add = parser.add_argument
     add("--rank", type=int, default=0)
     add("--world", type=int, default=1)
-    add("--store", default="127.0.0.1:29500", metavar="HOST:PORT", help="where rank 0 listens")
+    add("--store", default="127.0.0.1:29500", metavar="HOST:PORT", help="address at which rank 0 listens")
     add("--interface", default="lo", help="network interface of Gloo")
     add("--brokers", default="localhost:9092")
-    add("--topic", default="rows", help="names after commas: rows of all of them, as they come")
+    add("--topic", default="rows", help="topics, separated by commas; their rows are mixed in order of arrival")
     add("--partition", type=int, default=0)
     add("--model", choices=("lenet5", "mlp"), default="lenet5")
     add("--batch", type=int, default=64)
     add("--tick", type=float, metavar="S")
-    add("--batch-max", type=int, default=1024, help="most rows of a tick")
+    add("--batch-max", type=int, default=1024, help="maximum number of rows per tick")
     add("--hook", choices=("none", "fp16", "powersgd1", "powersgd2", "powersgd4"), default="none")
     add("--local-steps", type=int, metavar="H", help="mean of the parameters after H steps, instead of DDP")
-    add("--no-ddp", action="store_true", help="no agreement: every rank alone")
+    add("--no-ddp", action="store_true", help="no synchronization: every rank trains alone")
     add("--no-kafka", action="store_true")
-    add("--mnist", metavar="FOLDER", help="with --no-kafka: whose rows, else made-up ones")
-    add("--rows", type=int, help="of this rank, then it ends")
-    add("--batch-scheduling", action="store_true", help="Gloo's threads under SCHED_BATCH, as Rivulet's are")
+    add("--mnist", metavar="FOLDER", help="with --no-kafka: train on MNIST from this folder instead of random rows")
+    add("--rows", type=int, help="rows of this rank, then exit")
+    add("--batch-scheduling", action="store_true", help="run Gloo's threads under SCHED_BATCH, as Rivulet does")
     add("--lr", type=float, default=0.05)
     add("--momentum", type=float, default=0.9)
     add("--seed", type=int, default=1)
     add("--progress", metavar="FILE")
-    add("--snapshots", metavar="FOLDER", help="rank 0 saves its parameters there once a second")
+    add("--snapshots", metavar="FOLDER", help="rank 0 saves its parameters there once per second")
     return parser.parse_args()
 
 
 def process_age():
-    """Seconds since this process was made: interpreter and imports are in it."""
+    """Returns the seconds since the start of the process, including interpreter and imports."""
     with open("/proc/self/stat") as stat:
         started = int(stat.read().rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK")
     with open("/proc/uptime") as uptime:
@@ -69,7 +69,7 @@ def process_age():
 
 
 def keep_freed_blocks():
-    """mallopt: every step's tensors would be given back to the kernel and faulted in again."""
+    """Configures malloc to keep freed blocks. Otherwise each step returns its tensors to the kernel and faults them in again."""
     trim_threshold, mmap_threshold = -1, -3
     libc = ctypes.CDLL(None)
     libc.mallopt(mmap_threshold, 1 << 30)
@@ -91,7 +91,7 @@ class Progress:
 
 
 class Snapshots:
-    """The parameters as flat float32, in files named by the seconds since 1970."""
+    """Saves the parameters as flat float32, in files named by the seconds since 1970."""
 
     def __init__(self, torch, folder, network):
         self._torch, self._folder, self._network, self._next = torch, folder, network, 0.0
@@ -111,7 +111,7 @@ class Snapshots:
 
 
 class Training:
-    """Model, optimizer and the way to the other ranks."""
+    """Model, optimizer and communication with other ranks."""
 
     def __init__(self, args):
         import torch
@@ -143,7 +143,7 @@ class Training:
         args = self.args
         os.environ["GLOO_SOCKET_IFNAME"] = args.interface
         if args.batch_scheduling:
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # the threads made now inherit it
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # inherited by the threads of Gloo
         torch.distributed.init_process_group(
             "gloo",
             init_method=f"tcp://{args.store}",
@@ -173,16 +173,16 @@ class Training:
             model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
 
     def step(self, pixels, labels):
-        """The conventional step: the mean of all ranks' mean gradients."""
+        """A conventional step with the mean of the ranks' mean gradients."""
         self.torch.nn.functional.cross_entropy(self.model(pixels), labels).backward()
         self._update()
 
     def weighted_step(self, pixels, labels, rows):
-        """DDP means over ranks; wanted is the mean over all rows: the sums, times ranks over rows."""
+        """A step with the mean over all rows. DDP averages over ranks, so sums of rows are scaled by ranks / rows."""
         total = self.torch.tensor([float(rows)])
         counted = None if self.alone else self.torch.distributed.all_reduce(total, async_op=True)
         loss = self.torch.nn.functional.cross_entropy(self.model(pixels), labels, reduction="sum")
-        (loss if rows else loss * 0).backward()  # a rank without rows takes part with weight 0
+        (loss if rows else loss * 0).backward()  # a rank without rows participates with weight 0
         if counted is not None:
             counted.wait()
         if total.item() == 0:

@@ -1,4 +1,4 @@
-"""Rows for the rival: from Kafka as fast as Python can have them, or from memory for the training loop alone."""
+"""Rows for the rival: from Kafka as fast as Python can read them, or from memory for the training loop alone."""
 
 import gzip
 import pathlib
@@ -8,13 +8,13 @@ ROW_BYTES = 785  # `raw` rows: the label (u8), then 28 x 28 pixels (u8)
 PIXEL_MEAN, PIXEL_DEVIATION = 0.1307, 0.3081
 
 
-# How far the client fetches ahead, in MiB. More makes no row faster, but fills memory while the rival is looked at, or
-# holds enough rows to fetch none meanwhile. 16 is what ours has; the MLP's rows are read ten times as fast.
+# Prefetch of the client in MiB. More does not speed up rows, but takes memory, and may hold enough rows that nothing is
+# fetched during a measurement. 16 is Rivulet's limit; the MLP reads rows ten times as fast.
 QUEUE_MIB = {"lenet5": 16, "mlp": 64}
 
 
 class KafkaRows:
-    """Rows of one partition of each topic from its beginning. The client fetches ahead on threads of its own."""
+    """Rows of one partition of each topic, from the beginning. The client prefetches on its own threads."""
 
     def __init__(self, brokers, topics, partition, queue_mib):
         from confluent_kafka import Consumer, Message, TopicPartition
@@ -27,7 +27,7 @@ class KafkaRows:
                 "enable.auto.commit": False,
                 "check.crcs": False,
                 "fetch.wait.max.ms": 20,
-                "fetch.queue.backoff.ms": 10,  # a queue that is full for a moment costs no second of silence
+                "fetch.queue.backoff.ms": 10,  # a full queue does not delay the next fetch by a second
                 "queued.min.messages": 1_000_000,
                 "queued.max.messages.kbytes": queue_mib * 1024,
                 "fetch.message.max.bytes": 8 << 20,
@@ -36,21 +36,21 @@ class KafkaRows:
         self._consumer.assign([TopicPartition(topic, partition, 0) for topic in topics.split(",")])
 
     def wait_for(self, count):
-        """Values of `count` rows."""
+        """Returns the values of `count` rows."""
         values = []
         while len(values) < count:
             values += self._take(count - len(values), 1.0)
         return values
 
     def at_most(self, count):
-        """Values of the rows that are there already."""
+        """Returns the values of rows that have arrived, `count` at most."""
         return self._take(count, 0)
 
     def _take(self, count, timeout):
         values = list(map(self._value_of, self._consumer.consume(count, timeout)))
         if sum(map(len, values)) == len(values) * ROW_BYTES:
             return values
-        return [value for value in values if len(value) == ROW_BYTES]  # an error has its words as value
+        return [value for value in values if len(value) == ROW_BYTES]  # the value of an error is its message
 
 
 def random_rows(seed):
@@ -59,7 +59,7 @@ def random_rows(seed):
 
 
 def mnist_rows(folder, args):
-    """This rank's share, shuffled."""
+    """Returns this rank's share, shuffled."""
     with gzip.open(pathlib.Path(folder) / "train-images-idx3-ubyte.gz") as file:
         pixels = file.read()[16:]
     with gzip.open(pathlib.Path(folder) / "train-labels-idx1-ubyte.gz") as file:
@@ -71,7 +71,7 @@ def mnist_rows(folder, args):
 
 
 class MemoryRows:
-    """The same rows again and again."""
+    """Repeats the same rows."""
 
     def __init__(self, values):
         self._values, self._next = values, 0
@@ -84,7 +84,7 @@ class MemoryRows:
 
 
 class Batches:
-    """Pixels and labels as tensors: one join, one view, one conversion, which the batches of a block share."""
+    """Pixels and labels as tensors: one join, one view and one conversion for each block of batches."""
 
     BLOCK = 4  # batches: larger ones leave the cache
 
@@ -92,7 +92,7 @@ class Batches:
         self._torch, self._rows, self._ready = torch, rows, []
 
     def next(self, count):
-        """Waits for `count` rows; takes a block of batches at once when enough are there."""
+        """Waits for `count` rows; reads a block of batches at once if enough rows have arrived."""
         if not self._ready:
             values = self._rows.at_most(self.BLOCK * count)
             values += self._rows.wait_for(-len(values) % count if values else count)

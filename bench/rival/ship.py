@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The other thing that a user would do: no training here, all rows go to one trainer, which is rank.py alone.
+"""The other alternative: the devices do not train; all rows go to one trainer, a single rank.py.
 
     python ship.py --rank 0 --world 2 --brokers HOST:PORT --topic t-0 --mnist FOLDER
 
-This rank's share of MNIST, again and again, as fast as the link takes it, in the smallest form that the client has: zstd,
-large batches. Until it is killed.
+Sends this rank's share of MNIST repeatedly, as fast as the link allows, in the client's most compact form: zstd, large
+batches. Runs until it is killed.
 """
 
 import argparse
@@ -29,8 +29,8 @@ def arguments():
 
 
 def make_topic(admin, topic):
-    """Returns when it can be written to."""
-    with contextlib.suppress(KafkaException):  # it is there already
+    """Creates the topic and waits until it is writable."""
+    with contextlib.suppress(KafkaException):  # it exists already
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
     while not any(partition.leader >= 0 for partition in admin.list_topics(topic).topics[topic].partitions.values()):
         time.sleep(0.1)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""River (pinned in river.txt) on streams that move. The rows come from it, too: both sides of `bench/streams` read the same file.
+"""River (pinned in river.txt) on changing streams. It also generates the rows: both sides of `bench/streams` read the same file.
 
-    streams.py list                       every stream: its rows, and where what is to be learned changes at once
-    streams.py rows NAME SEED > FILE      its rows in their order, a JSON object a line
-    streams.py learn NAME SEED < FILE     one pass, each row predicted first and learned then; prints which rows each model had
-                                          right, a bit a row, and its rows per CPU second
+    streams.py list                       prints all streams: number of rows, and positions of abrupt concept changes
+    streams.py rows NAME SEED > FILE      prints the rows in order, one JSON object per line
+    streams.py learn NAME SEED < FILE     one pass that predicts each row before it is learned; prints for each model the
+                                          correctly predicted rows, one bit per row, and its rows per CPU second
 """
 
 import itertools
@@ -19,8 +19,8 @@ ROWS = 20_000
 
 
 def taken(rows, *generators):
-    """N rows of each generator: what is to be learned changes between two. ConceptDriftStream's change takes a
-    hundred rows at least: its exponential has no number for less."""
+    """Returns N rows of each generator, with an abrupt concept change between two. (ConceptDriftStream needs at least a
+    hundred rows for a change: its exponential overflows with fewer.)"""
     return itertools.chain(*(generator.take(rows) for generator in generators))
 
 
@@ -34,7 +34,7 @@ def agrawal(seed):
 
 
 def led(seed):
-    """The seven segments change places with others of the 24 features."""
+    """The seven segments swap places with other ones of the 24 features."""
     kind = {"noise_percentage": 0.1, "irrelevant_features": True}
     before = synth.LED(seed=10 * seed, **kind)
     return taken(ROWS // 2, before, synth.LEDDrift(seed=10 * seed + 1, n_drift_features=7, **kind))
@@ -44,7 +44,7 @@ def hyperplane(seed):
     return synth.Hyperplane(seed=seed, n_drift_features=10, mag_change=0.001).take(ROWS)
 
 
-# name -> rows, sudden changes, generator. Those of real data have one order, whatever the seed.
+# name -> rows, abrupt changes, generator. Real data has the same order for all seeds.
 HALF, QUARTERS = [ROWS // 2], [ROWS // 4, ROWS // 2, 3 * ROWS // 4]
 STREAMS = {
     "banana": (5300, [], lambda _: datasets.Bananas()),
@@ -55,7 +55,7 @@ STREAMS = {
     "led": (ROWS, HALF, led),
     "hyperplane": (ROWS, [], hyperplane),
 }
-# Numbers that stand for names: River is told, Rivulet is not.
+# Numeric codes of categories, declared to River but not to Rivulet.
 NOMINAL = {"agrawal": ["elevel", "car", "zipcode"]}
 
 
@@ -70,7 +70,7 @@ def write_rows(name, seed):
 
 
 def linear(classes, nominal):
-    """Every way to put a linear model on these rows; the best one counts."""
+    """Returns all linear models for these rows; the best one counts."""
     scaled = preprocessing.StandardScaler()
     if nominal:
         scaled = (compose.Discard(*nominal) | scaled) + (compose.Select(*nominal) | preprocessing.OneHotEncoder())

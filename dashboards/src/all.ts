@@ -1,4 +1,4 @@
-// The dashboards as files: name and text.
+// Generated dashboard files: name and content.
 import { synchronization } from './synchronization';
 import { device } from './device';
 import { fleet } from './fleet';

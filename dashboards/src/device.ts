@@ -1,4 +1,4 @@
-// The machine under a device: heat, power, load, memory, as far as it has sensors.
+// The machine that a device runs on: load, memory, temperature and power, as far as it has sensors.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Frame, Row } from './frame';
 import { lines, rows } from './panels';
@@ -7,12 +7,12 @@ import { ofTopic, rate, rivulet, sumBy } from './promql';
 const untold = 'this machine has no such sensor.';
 
 const work = {
-  question: 'How hard does it work?',
+  question: 'How busy is it?',
   panels: [
     lines({
-      title: 'GPU, share of time computing',
+      title: 'GPU utilization',
       width: 12,
-      description: 'As the driver of an integrated GPU reports it.',
+      description: 'Share of time in which the GPU is busy, as reported by the driver of an integrated GPU.',
       unit: units.PercentUnit,
       max: 1,
       queries: [[rivulet('gpu_utilization_ratio'), '{{instance}} {{gpu}}']],
@@ -21,7 +21,7 @@ const work = {
     lines({
       title: 'Clocks',
       width: 12,
-      description: 'Of the GPU, and of the fastest core of the processor, now.',
+      description: 'Current frequencies of the GPU and of the fastest processor core.',
       unit: units.Hertz,
       queries: [
         [rivulet('gpu_frequency_hertz'), '{{instance}} {{gpu}}'],
@@ -30,12 +30,12 @@ const work = {
       mayBeEmpty: untold,
     }),
     lines({
-      title: 'Memory of the machine',
+      title: 'Machine memory',
       width: 12,
-      description: `All of it, and what can be had without swapping. On a Jetson the GPU takes from the same.`,
+      description: 'Total memory, and memory available without swapping. On a Jetson it includes the memory of the GPU.',
       unit: units.BytesIEC,
       queries: [
-        [rivulet('board_memory_total_bytes'), 'all {{instance}}'],
+        [rivulet('board_memory_total_bytes'), 'total {{instance}}'],
         [rivulet('board_memory_available_bytes'), 'available {{instance}}'],
       ],
     }),
@@ -43,34 +43,34 @@ const work = {
 };
 
 const reading = lines({
-  title: 'Records read, per second',
+  title: 'Records read per second',
   width: 12,
-  description: 'What it works on: records that came from Kafka.',
+  description: 'Kafka records received: the load on the machine.',
   unit: units.CountsPerSecond,
   queries: [[sumBy('instance', rate('kafka_records_consumed_total', ofTopic)), '{{instance}}']],
 });
 
 const heat = {
-  question: 'How hot does it get, and what does it take?',
+  question: 'How hot, and how much power?',
   panels: [
     lines({
-      title: 'Heat, by zone',
-      description: 'Of the zones that the kernel names. One that is powered down has no line.',
+      title: 'Temperatures',
+      description: 'By thermal zone of the kernel. A zone that is powered down has no line.',
       unit: units.Celsius,
       queries: [[rivulet('temperature_celsius'), '{{instance}} {{zone}}']],
       mayBeEmpty: untold,
     }),
     lines({
       title: 'Power, by rail',
-      description: `Of supply rails, or of processor packages that count their own energy. VDD_IN is the whole module
-        of a Jetson, without what hangs on the board that carries it.`,
+      description: `Power of supply rails, or of processor packages with energy counters. On a Jetson VDD_IN is the whole module,
+        without the carrier board and its peripherals.`,
       unit: units.Watt,
       queries: [[rate('energy_joules_total'), '{{instance}} {{rail}}']],
       mayBeEmpty: untold,
     }),
     lines({
-      title: 'Energy for a thousand rows',
-      description: 'Joules of the rail that takes most, by rows trained. It counts what else runs on the machine, too.',
+      title: 'Energy per thousand rows',
+      description: 'Energy of the rail with the highest consumption, divided by rows trained. It includes other programs on the machine.',
       unit: units.Joule,
       queries: [
         [
@@ -90,7 +90,7 @@ const machine = {
       title: 'Machines',
       width: 24,
       height: 4,
-      description: 'Product name, as the firmware reports it.',
+      description: 'Product name, as reported by the firmware.',
       unit: units.Short,
       queries: [[rivulet('board_info'), '']],
       hide: ['Time', 'Value', '__name__'],
@@ -100,22 +100,22 @@ const machine = {
 };
 
 const wrong: Row = {
-  question: 'What goes wrong? Flat while all is well',
+  question: 'Faults (flat when healthy)',
   folded: true,
   panels: [
     lines({
-      title: 'Slowed down, times per second',
+      title: 'Throttling events per second',
       width: 12,
-      description: `How often the machine took its clocks back to stay within its limits: heat of a processor package,
-        or a Jetson's monitors of over-current. More than 0 and falling clocks explain a slower device.`,
+      description: `Clock reductions because a processor package was too hot, or an over-current monitor of a Jetson triggered. Values
+        above 0 with falling clocks explain a slow device.`,
       unit: units.CountsPerSecond,
       queries: [[rate('throttle_events_total'), '{{instance}} {{by}}']],
       mayBeEmpty: untold,
     }),
     lines({
-      title: 'Sensors that could not be read, per second',
+      title: 'Failed sensor reads per second',
       width: 12,
-      description: 'They are there and refuse: powered down, or of a driver that answers nonsense.',
+      description: 'Reads of existing sensors that failed: the sensor is powered down, or its driver returns invalid values.',
       unit: units.CountsPerSecond,
       queries: [[rate('sensor_read_errors_total'), '{{instance}} {{sensor}}']],
     }),
@@ -125,6 +125,6 @@ const wrong: Row = {
 export const device: Frame = {
   uid: 'rivulet-device',
   title: 'Rivulet / Device',
-  description: 'The machine under each device: load, clocks, memory, heat, power.',
+  description: 'The machine of each device: load, clocks, memory, temperature, power.',
   rows: [{ ...work, panels: [reading, ...work.panels] }, heat, machine, wrong],
 };

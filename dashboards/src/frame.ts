@@ -1,18 +1,18 @@
-// What every dashboard of ours has: variables, links to the others, annotations.
+// Common parts of all dashboards: variables, annotations, links to the other dashboards.
 import * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
 import { type Built, datasource } from './panels';
 import { increase, ofProcess, rivulet } from './promql';
 
-/** Panels that answer one question, under it. */
+/** A heading and the panels that answer it. */
 export interface Row {
   question: string;
   panels: Built[];
-  /** Its panels are flat while all is well: nobody sees them before asking. */
+  /** Collapsed by default: its panels are flat in normal operation. */
   folded?: true;
 }
 
 export interface Frame {
-  /** Fixed for ever: links and bookmarks hang on it. */
+  /** Never changes: links and bookmarks contain it. */
   uid: string;
   title: string;
   description: string;
@@ -44,7 +44,7 @@ const variables = [
   choice('topic', 'Topic', `label_values(${rivulet('kafka_assigned_partitions')}, topic)`),
 ];
 
-/** Grafana marks where the expression is above 0. */
+/** Grafana marks the times at which the expression is above 0. */
 function mark(name: string, colour: string, title: string, expr: string): dashboard.AnnotationQueryBuilder {
   return new dashboard.AnnotationQueryBuilder()
     .name(name)
@@ -58,12 +58,12 @@ function mark(name: string, colour: string, title: string, expr: string): dashbo
 
 const annotations = [
   mark('Views', 'blue', 'New view on {{instance}}', `changes(${rivulet('collective_view')}[1m])`),
-  mark('Restarts', 'orange', '{{instance}} was started', `(${ofProcess('start_time_seconds')}) * 1000`).useValueForTime(true),
-  mark('Refused rows', 'red', '{{instance}} refused rows: {{reason}}', increase('rows_dropped_total', 'reason!~"filtered|context"')),
+  mark('Restarts', 'orange', '{{instance}} started', `(${ofProcess('start_time_seconds')}) * 1000`).useValueForTime(true),
+  mark('Dropped rows', 'red', '{{instance}} dropped rows: {{reason}}', increase('rows_dropped_total', 'reason!~"filtered|context"')),
   mark(
-    'Refused control records',
+    'Rejected control records',
     'purple',
-    '{{instance}} refused records of the control topic: {{reason}}',
+    '{{instance}} rejected records of the control topic: {{reason}}',
     increase('control_records_ignored_total', 'reason=~"refused|foreign|impossible|unreadable"'),
   ),
 ];
@@ -89,7 +89,7 @@ export function build(frame: Frame): dashboard.Dashboard {
         .keepTime(true)
         .targetBlank(false)
         .icon('external link')
-        .tooltip('The other dashboards, with the same choice and the same time')
+        .tooltip('Other dashboards, with the same variables and time range')
         .url(''),
     );
   for (const row of frame.rows) {
@@ -101,7 +101,7 @@ export function build(frame: Frame): dashboard.Dashboard {
   const built = builder.build();
   const all = (built.panels ?? []).flatMap((panel) => [panel, ...('panels' in panel ? panel.panels : [])]);
   all.forEach((panel, at) => (panel.id = at + 1));
-  // The SDK would hide both in a menu.
+  // The placement set by the SDK hides both in a menu.
   for (const shown of [...(built.links ?? []), ...(built.annotations?.list ?? [])]) delete shown.placement;
   return built;
 }

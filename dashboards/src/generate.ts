@@ -1,4 +1,4 @@
-// generate FOLDER: writes the dashboards there.
+// generate FOLDER: writes the dashboards to FOLDER.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { files } from './all';

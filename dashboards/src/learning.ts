@@ -1,18 +1,18 @@
-// The first question of every dashboard of devices: does the model learn, and whose rows does it not learn?
+// First row of the dashboards Fleet, Node and Synchronization: learning progress, by device and class.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Row } from './frame';
 import { lines } from './panels';
 import { maxBy, minBy, rivulet } from './promql';
 
-/** With a title of its own for each panel: `of` is what a line stands for. */
+/** One line per device, or per class. */
 export const learning: Row = {
   question: 'Does it learn?',
   panels: [
     lines({
       leadsToNode: true,
       title: 'Loss',
-      description: `Of the group, before training on each batch, as a moving average. Devices of one job show the same line; one that
-        differs is not of the group.`,
+      description: `Moving average of the group's loss on each batch, before training on it. All devices of a job show the same line; a
+        device whose line differs is not in the group.`,
       unit: units.Short,
       width: 12,
       queries: [[maxBy('instance', rivulet('train_loss', 'window="average"')), '{{instance}}']],
@@ -20,73 +20,72 @@ export const learning: Row = {
     lines({
       leadsToNode: true,
       title: 'Score',
-      description: `Accuracy: of the group, prequential, of each batch before it is trained, and on held-out rows, by devices that
-        have some; of each device on its own rows; and what always answering a device's largest class would have. A regression
-        has none.`,
+      description: `Accuracy of the group: prequential (on each batch before training on it), and on held-out rows. Accuracy of each
+        device on its own rows, and the accuracy of always predicting its most frequent class.`,
       unit: units.PercentUnit,
       max: 1,
       width: 12,
       queries: [
         [maxBy('instance, metric', rivulet('eval_score', 'metric=~".*accuracy"')), '{{metric}} {{instance}}'],
-        [maxBy('instance', rivulet('live_largest_class_ratio')), 'always the largest class {{instance}}'],
+        [maxBy('instance', rivulet('live_largest_class_ratio')), 'most frequent class {{instance}}'],
       ],
-      mayBeEmpty: 'a regression has no accuracy.',
+      mayBeEmpty: 'the model predicts values, not classes.',
     }),
     lines({
       title: 'Recall of each class',
-      description: `Share of the held-out rows of a class that the model recognizes. One that stays behind is rare in the streams, or taken
-        for another: \`rivulet evaluate\` prints for which.`,
+      description: `Share of the held-out rows of a class that the model predicts correctly. A class with low recall is rare in the
+        streams or confused with another one: \`rivulet evaluate\` prints which.`,
       unit: units.PercentUnit,
       max: 1,
       width: 12,
       queries: [[maxBy('job, class', rivulet('eval_class_recall')), '{{class}}']],
-      mayBeEmpty: 'no device has held-out rows (evaluate.held_out), or none has been measured yet.',
+      mayBeEmpty: 'no device has held-out rows (evaluate.held_out), or they have not been evaluated yet.',
     }),
     lines({
       title: 'Recall of each class, live',
-      description: `Share of the rows of a class that the model recognizes before it is trained on them; of the device that recognizes
-        least. An accuracy hides a rare class, this does not.`,
+      description: `Share of the rows of a class that the model predicts correctly before training on them, on the device with the
+        lowest recall. It reveals a weak rare class, which the accuracy hides.`,
       unit: units.PercentUnit,
       max: 1,
       width: 12,
       queries: [[minBy('job, class', rivulet('live_class_recall')), '{{class}}']],
-      mayBeEmpty: 'a regression has no classes.',
+      mayBeEmpty: 'the model predicts values, not classes.',
     }),
     lines({
       title: 'Precision of each class, live',
-      description: `Share of the rows that the model takes for a class and that are of it, before it is trained on them; of the device
-        with the least. Low with a high recall: false alarms.`,
+      description: `Share of the rows predicted as a class that belong to it, before training on them, on the device with the lowest
+        precision. Low precision with high recall means false alarms.`,
       unit: units.PercentUnit,
       max: 1,
       width: 12,
       queries: [[minBy('job, class', rivulet('live_class_precision')), '{{class}}']],
-      mayBeEmpty: 'a regression has no classes.',
+      mayBeEmpty: 'the model predicts values, not classes.',
     }),
     lines({
       leadsToNode: true,
       title: 'Mean absolute error',
-      description: `Of each device on its own rows, before they are trained, in the unit of the targets. A classification has none.`,
+      description: 'Error of each device on its own rows, before training on them, in the unit of the targets.',
       unit: units.Short,
       width: 12,
       queries: [[maxBy('instance', rivulet('eval_score', 'metric="own_mean_absolute_error"')), '{{instance}}']],
-      mayBeEmpty: 'a classification has none.',
+      mayBeEmpty: 'the model predicts classes.',
     }),
     lines({
       leadsToNode: true,
       title: 'R²',
-      description: `Of each device on its own rows, before they are trained: 1 is right, 0 no better than the mean of the targets, below
-        it is worse. A classification has none.`,
+      description: `R² of each device on its own rows, before training on them. 1 is perfect, 0 equals predicting the mean of the targets,
+        negative values are worse.`,
       unit: units.Short,
       max: 1,
       width: 12,
       queries: [[maxBy('instance', rivulet('eval_score', 'metric="own_r2"')), '{{instance}}']],
-      mayBeEmpty: 'a classification has none.',
+      mayBeEmpty: 'the model predicts classes.',
     }),
     lines({
       leadsToNode: true,
-      title: 'Loss of each device on its own rows',
-      description: `Before they are trained, in the last round. A device far above the others sees rows that the others do not, or whose
-        labels are wrong.`,
+      title: 'Loss on own rows, by device',
+      description: `Loss of each device on its own rows before training on them, in the last round. A device far above the others
+        receives different rows, or wrong labels.`,
       unit: units.Short,
       width: 12,
       queries: [[maxBy('instance', rivulet('train_own_loss')), '{{instance}}']],

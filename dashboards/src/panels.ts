@@ -1,4 +1,4 @@
-// What a panel of ours looks like, so that a panel is its title, its description, its unit and its queries.
+// Panel builders with our style. A panel definition has only title, description, unit and queries.
 import * as common from '@grafana/grafana-foundation-sdk/common';
 import * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
 import * as heatmap from '@grafana/grafana-foundation-sdk/heatmap';
@@ -10,19 +10,19 @@ import type * as cog from '@grafana/grafana-foundation-sdk/cog';
 
 export const datasource: common.DataSourceRef = { type: 'prometheus', uid: '${datasource}' };
 
-/** An expression, and what its lines are called: `{{label}}` stands for a label's value. */
+/** An expression and the legend of its lines; `{{label}}` is replaced by the label's value. */
 export type Query = [expr: string, legend: string];
 
 export interface Panel {
   title: string;
-  /** Whole sentences: what is shown, and what to make of it. */
+  /** Full sentences: the meaning of the values, and how to interpret them. */
   description: string;
   unit: string;
   queries: Query[];
-  /** Of 24 columns. */
+  /** Columns, out of 24. */
   width?: number;
   height?: number;
-  /** Why no series at all can be a good answer; part of the description, where readers and dashboards/check see it. */
+  /** Reason why the panel may have no series. Appended to the description, where dashboards/check finds it. */
   mayBeEmpty?: string;
 }
 
@@ -30,21 +30,21 @@ export interface Lines extends Panel {
   stacked?: boolean;
   max?: number;
   logarithmic?: boolean;
-  /** A line stands for a device: a click on it leads to the dashboard Node with that one. */
+  /** Each line is a device; a click on it opens the dashboard Node for that device. */
   leadsToNode?: boolean;
 }
 
 export interface Number extends Panel {
-  /** Values from here on are of this colour, beginning with that of all. */
+  /** Colour of the values from a threshold on; the first entry has no threshold. */
   steps?: [from: number | null, colour: string][];
   words?: Record<string, string>;
   decimals?: number;
 }
 
 export interface Rows extends Panel {
-  /** Columns that are not shown. */
+  /** Hidden columns. */
   hide?: string[];
-  /** Headings of columns. */
+  /** Column headings. */
   rename?: Record<string, string>;
 }
 
@@ -56,11 +56,11 @@ function query([expr, legend]: Query, at: number): prometheus.DataqueryBuilder {
   return new prometheus.DataqueryBuilder().refId(refIds.charAt(at)).expr(expr).legendFormat(legend).datasource(datasource);
 }
 
-/** In one line, however it was written. */
+/** Description on one line, with `mayBeEmpty` appended. */
 const described = (p: Panel): string =>
   (p.mayBeEmpty ? `${p.description} May be empty: ${p.mayBeEmpty}` : p.description).replace(/\s+/g, ' ');
 
-/** What all kinds have in common; every builder of the SDK has these, but no type says so. */
+/** Methods that all panel builders of the SDK share; the SDK has no type for them. */
 interface Common<Self> {
   title(text: string): Self;
   description(text: string): Self;
@@ -138,7 +138,7 @@ export function rows(p: Rows): Built {
     });
 }
 
-/** Of a histogram's buckets: how often which size. */
+/** Heatmap of the buckets of a histogram. */
 export function heat(p: Panel): Built {
   return common_(new heatmap.PanelBuilder(), p, 8, 8)
     .targets(p.queries.map((q, at) => query(q, at).range().format(prometheus.PromQueryFormat.Heatmap)))

@@ -1,4 +1,4 @@
-// How the devices of a job train one model: rounds, batches, weights, bytes, and who waits for whom.
+// How the devices of a job train one model: rounds, schedule, batches, weights, waiting time, bytes.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Frame, Row } from './frame';
 import { learning } from './learning';
@@ -6,33 +6,33 @@ import { lines, number, rows } from './panels';
 import { increase, maxBy, mean, ofTopic, quantile, rate, rivulet, since, sumBy } from './promql';
 
 const whole = {
-  question: 'Is the group whole?',
+  question: 'Group complete?',
   panels: [
     number({
       title: 'Devices in the view',
-      description: 'The smallest answer of any device: 0 while one of them waits for the group to form.',
+      description: 'Minimum over the devices of the job: 0 while any of them waits for the group to form.',
       unit: units.Short,
       queries: [[`min by (job) (${rivulet('collective_world_size')})`, '{{job}}']],
       steps: [[null, 'orange'], [1, 'green']],
     }),
     number({
-      title: 'Views within an hour',
-      description: `How often the group formed anew, as the device that saw most of them counts: each time a device
-        came, went or was lost.`,
+      title: 'Views per hour',
+      description: `Views of the last hour: the group re-forms whenever a device joins, leaves or is lost. Maximum over the
+        devices.`,
       unit: units.Short,
       queries: [[`max by (job) (changes(${rivulet('collective_view')}[1h]))`, '{{job}}']],
       steps: [[null, 'green'], [3, 'orange']],
     }),
     number({
-      title: 'Since the last step',
-      description: 'Of the device that is furthest behind.',
+      title: 'Since last step',
+      description: 'Time since the last applied round: maximum over the devices.',
       unit: units.Seconds,
       queries: [[maxBy('job', since('last_step_timestamp_seconds')), '{{job}}']],
       steps: [[null, 'green'], [60, 'orange'], [300, 'red']],
     }),
     rows({
       title: 'Members',
-      description: 'Rank of each device in its view. Ranks are given by the order of names and have no other meaning.',
+      description: 'Rank of each device in its view. Ranks follow the order of device ids and have no other meaning.',
       unit: units.Short,
       width: 12,
       height: 4,
@@ -42,27 +42,27 @@ const whole = {
           '{{device}}',
         ],
       ],
-      rename: { Value: 'rank', rivulet_job: 'job of Rivulet', job: 'job of Prometheus' },
+      rename: { Value: 'rank', rivulet_job: 'Rivulet job', job: 'Prometheus job' },
     }),
   ],
 };
 
 const rounds = {
-  question: 'Do rounds come through?',
+  question: 'Do rounds succeed?',
   panels: [
     lines({
-      title: 'Rounds per second, by what became of them',
+      title: 'Rounds per second, by result',
       width: 12,
-      description: `By result. applied: the model made a step; idle: no device had rows; deferred: the plan waited for more; skipped:
-        the sum was not finite, or a dry run; local_step: a step of this device alone.`,
+      description: `By result. applied: the group made a step; idle: no device had rows; deferred: the plan waits for more rows; skipped:
+        the sum was not finite, or it is a dry run; local_step: a local step of one device.`,
       unit: units.OpsPerSecond,
       queries: [[maxBy('job, result', rate('train_steps_total')), '{{result}} {{job}}']],
     }),
     lines({
-      title: 'Time of a round',
+      title: 'Round time',
       width: 12,
-      description: `From the end of the last round to the end of this one. The percentile is read from buckets and is coarse:
-        0.5, 1, 2.5, 6 and 15 s are neighbours.`,
+      description: `Time from the end of the previous round to the end of this one. The percentile is coarse, because the buckets of its
+        histogram are wide (0.5, 1, 2.5, 6, 15 s).`,
       unit: units.Seconds,
       queries: [
         [mean('instance', 'step_duration_seconds', 'phase="total"'), 'mean {{instance}}'],
@@ -70,19 +70,19 @@ const rounds = {
       ],
     }),
     lines({
-      title: 'Time of an exchange, 95th percentile',
+      title: 'Exchange time, 95th percentile',
       width: 12,
-      description: `By operation: from the facts of this device to the end of the round, waiting for the peers
-        included.`,
+      description: `By operation. Time from this device's facts to the end of the round, including the wait for
+        peers.`,
       unit: units.Seconds,
       queries: [[quantile(0.95, 'instance, op', 'collective_duration_seconds'), '{{op}} {{instance}}']],
     }),
     lines({
       title: 'Exchanges per second',
       width: 12,
-      description: `By operation and result. round: facts and payload of one round; failed: a peer was lost or late, and the group forms
-        again. state: the state that a view begins with. early_payload: contributions that left with the facts, used or for nothing;
-        those save one crossing of the wire.`,
+      description: `By operation and result. round: facts and payloads of one round; if it failed, a peer was lost or late and the group
+        re-forms. state: the state from which a view starts. early_payload: speculative contributions, sent with the facts: used
+        ones save one message delay, wasted ones only cost bytes.`,
       unit: units.OpsPerSecond,
       queries: [[sumBy('instance, op, result', rate('collective_operations_total')), '{{op}} {{result}} {{instance}}']],
     }),
@@ -90,17 +90,17 @@ const rounds = {
 };
 
 const weights = {
-  question: 'Who brings how many rows?',
+  question: 'How many rows per device?',
   panels: [
     lines({
-      title: 'Rows of a batch, by device',
-      description: 'Rows that a gradient was computed from, on average: by default as many as pay (batch.policy).',
+      title: 'Rows per batch, by device',
+      description: 'Mean number of rows per gradient. batch.policy determines it.',
       unit: units.Short,
       queries: [[mean('instance', 'batch_rows'), '{{instance}}']],
     }),
     lines({
-      title: 'Weight of each device',
-      description: "Its share of the group's rows: what its gradient counts for.",
+      title: 'Weight, by device',
+      description: "The device's share of the group's trained rows: the weight of its gradient.",
       unit: units.PercentUnit,
       stacked: true,
       max: 1,
@@ -115,8 +115,8 @@ const weights = {
       ],
     }),
     lines({
-      title: 'Offsets agreed on, per partition',
-      description: 'How far the group has come since the start of the run. Every row below is accounted for.',
+      title: 'Offsets processed, by partition',
+      description: 'Next offset of the agreed state minus the offset at the start of the run. The ledger covers every row in between.',
       unit: units.Short,
       queries: [
         [
@@ -134,23 +134,23 @@ const waiting = {
   question: 'Who waits for whom?',
   panels: [
     lines({
-      title: 'Time from own facts to the end of the round',
-      description: `Mean per round. A round ends for all at once, so the lowest line is the device that entered last:
-        the one that all others wait for.`,
+      title: 'Time from own facts to round end',
+      description: `Mean per round. A round ends on all devices at once, so the lowest line is the device that enters last: the
+        others wait for it.`,
       unit: units.Seconds,
       queries: [[mean('instance', 'step_duration_seconds', 'phase="sync"'), '{{instance}}']],
     }),
     lines({
-      title: 'Time of the gradient',
-      description: `Mean per round. A device far above the others holds them up: fewer rows a batch (batch.max) or a
+      title: 'Gradient time',
+      description: `Mean per round. A device far above the others delays them: use smaller batches (batch.max) or a
         faster machine.`,
       unit: units.Seconds,
       queries: [[mean('instance', 'step_duration_seconds', 'phase="compute"'), '{{instance}}']],
     }),
     lines({
-      title: 'Time until the device entered the round',
-      description: `Mean per round, from the end of the last: until its rows had come or the tick was over. High
-        everywhere: the group waits for rows, not for a device.`,
+      title: 'Time until round entry',
+      description: `Mean time from the end of the previous round until the device has its rows or the tick ends. If it is high on
+        all devices, the group waits for rows, not for a device.`,
       unit: units.Seconds,
       queries: [[mean('instance', 'step_duration_seconds', 'phase="wait"'), '{{instance}}']],
     }),
@@ -158,24 +158,25 @@ const waiting = {
 };
 
 const bytes = {
-  question: 'What does agreement cost on the wire?',
+  question: 'What does synchronization cost?',
   panels: [
     lines({
-      title: 'Bytes sent to peers, per second',
-      description: 'Of each device.',
+      title: 'Bytes sent to peers per second',
+      description: 'Total of each device.',
       unit: units.BytesPerSecondIEC,
       queries: [[sumBy('instance', rate('collective_sent_bytes_total')), '{{instance}}']],
     }),
     lines({
-      title: 'Bytes received from peers, per second',
-      description: 'Of each device.',
+      title: 'Bytes received from peers per second',
+      description: 'Total of each device.',
       unit: units.BytesPerSecondIEC,
       queries: [[sumBy('instance', rate('collective_received_bytes_total')), '{{instance}}']],
     }),
     lines({
       title: 'Bytes sent, of the rows\' bytes',
-      description: `Bytes sent to peers, of the bytes of the records trained on; of the job and of each device. Above 100 %, shipping the rows to
-        one server would send less: compress more (compression.policy), or agree less often (sync.policy).`,
+      description: `Bytes sent to peers as a share of the bytes of the records whose rows were trained, for the job and for each device.
+        Above 100 %, sending the rows to one server would cost less: compress more (compression.policy), or synchronize less
+        often (sync.policy).`,
       unit: units.PercentUnit,
       queries: [
         [
@@ -196,23 +197,23 @@ const bytes = {
     }),
     lines({
       title: 'Bytes sent to peers, by purpose',
-      description: `Of all devices. facts: what they tell of each other, and what leaves in the same message; contributions: gradients or
-        movements; state: for devices that come anew; rows: those that are moved between devices.`,
+      description: `All devices. facts: facts, and everything sent in the same message; contributions: gradients or deltas; state: the
+        agreed state, sent to joining devices; rows: injected rows.`,
       unit: units.BytesPerSecondIEC,
       stacked: true,
       queries: [[sumBy('job, traffic', rate('sync_sent_bytes_total')), '{{traffic}} {{job}}']],
     }),
     lines({
       title: 'Bytes of compressed contributions, by part',
-      description: `Of all devices, each contribution counted once however many peers it goes to. values: numbers with their scales;
-        positions: where they belong, and what stays empty.`,
+      description: `All devices. Each contribution is counted once, regardless of the number of peers. values: elements and their scales;
+        positions: their indices, and unused space.`,
       unit: units.BytesPerSecondIEC,
       stacked: true,
       queries: [[sumBy('job, part', rate('sync_slot_bytes_total')), '{{part}} {{job}}']],
     }),
     lines({
       title: 'Bytes sent per round',
-      description: 'Facts and payload to all peers.',
+      description: 'Facts and payloads, to all peers.',
       unit: units.BytesIEC,
       queries: [
         [
@@ -225,11 +226,11 @@ const bytes = {
       ],
     }),
     lines({
-      title: 'Left for later rounds by compression',
+      title: 'Residual norm',
       width: 24,
       height: 6,
-      description: `The norm of what a device has contributed and not sent yet. 0 without compression. One that grows
-        without end: the share that is sent is too small. The second is what was lost with states that the group gave up.`,
+      description: `L2 norm of the residual: the part of a device's contributions that compression has left out so far; 0 without
+        compression. If it grows indefinitely, the keep ratio is too small. lost: residuals dropped with abandoned states.`,
       unit: units.Short,
       queries: [
         [rivulet('residual_norm'), '{{instance}}'],
@@ -240,47 +241,47 @@ const bytes = {
 };
 
 const choice = {
-  question: 'How does it choose to agree?',
+  question: 'How does it synchronize?',
   panels: [
     lines({
-      title: 'Own steps until the group agrees next',
-      description: `What the group has planned: steps that each device makes on its own copy. 0: it agrees on gradients, after
+      title: 'Local steps per synchronization',
+      description: `Planned local steps of each device until the next synchronization. 0: the group synchronizes gradients after
         each batch.`,
       unit: units.Short,
       queries: [[maxBy('job', rivulet('sync_local_steps')), '{{job}}']],
     }),
     lines({
-      title: 'Share of the parameters that is sent',
-      description: 'Of the next contributions. 1: all of them.',
+      title: 'Keep ratio',
+      description: 'Share of the parameters that the next contributions contain. 1: all of them.',
       unit: units.PercentUnit,
       queries: [[maxBy('job', rivulet('sync_keep_ratio')), '{{job}}']],
     }),
     lines({
-      title: 'How alike the streams are',
-      description: `Coherence of policy auto: about 1 where all streams move the model the same way, whatever the noise of their
-        batches. Below 0.6 devices would drift apart, and agree more often.`,
+      title: 'Similarity of streams',
+      description: `Coherence, measured by policy auto. About 1 if all streams move the model in the same direction, apart from the noise
+        of batches. Below 0.6 the streams differ, and the group synchronizes more often.`,
       unit: units.Short,
       queries: [[maxBy('job', rivulet('sync_figure', 'figure="coherence"')), '{{job}}']],
     }),
     lines({
-      title: 'How far labels are apart',
-      description: `Mean Jensen-Shannon distance of the devices' labels to those of the group: 0 alike, 1 nothing in common. Where it
-        is large, policy auto of inject has devices send each other copies of rows.`,
+      title: 'Label skew',
+      description: `Mean Jensen-Shannon distance of the devices' labels to those of the group: 0 for equal, 1 for disjoint. If it is large,
+        inject.policy auto adds injected rows to the batches.`,
       unit: units.Short,
       max: 1,
       queries: [[maxBy('job', rivulet('sync_figure', 'figure="skew"')), '{{job}}']],
     }),
     lines({
-      title: 'Copies of others\' rows in steps, per second',
-      description: `Rows that a device computes on besides its own (inject.policy). Their owners train and announce them; their bytes
-        are those sent for rows.`,
+      title: 'Injected rows per second',
+      description: `Rows of other devices that were added to batches (inject.policy). Only their owners count them as trained. Their bytes
+        are in the panel of bytes by purpose, under rows.`,
       unit: units.CountsPerSecond,
       queries: [[sumBy('job', rate('injected_rows_trained_total')), '{{job}}']],
     }),
     lines({
-      title: 'Time of an exchange, expected and measured',
-      description: `Of policy auto, without waiting for who came later. What is expected comes from what exchanges of other sizes
-        took; the wait is what devices that could compute lose to the last one.`,
+      title: 'Exchange time, expected and measured',
+      description: `Measured by policy auto, without the wait for late devices. The expected time is predicted from exchanges of other
+        sizes. wait: time that waiting for the slowest device costs devices that could compute.`,
       unit: units.Seconds,
       queries: [
         [maxBy('job', rivulet('sync_figure', 'figure="expected_exchange_seconds"')), 'expected {{job}}'],
@@ -292,24 +293,24 @@ const choice = {
 };
 
 const shares = {
-  question: 'Who carries it, and who holds it up?',
+  question: 'Who contributes, and who delays?',
   panels: [
     lines({
-      title: 'Share in the last step',
-      description: `The weight of a device's contribution: its rows of all rows of the round.`,
+      title: 'Weight in last step',
+      description: "Weight of a device's contribution: its share of the rows of the round.",
       unit: units.PercentUnit,
       max: 1,
       queries: [[rivulet('collective_weight_ratio'), '{{instance}}']],
     }),
     lines({
-      title: 'Rounds in which it was last, per second',
-      description: 'The group waited for this device: for its rows, or for its computing.',
+      title: 'Rounds delayed per second',
+      description: 'Rounds in which this device was ready last: the group waited for its rows or its gradient.',
       unit: units.CountsPerSecond,
       queries: [[rate('collective_rounds_last_total'), '{{instance}}']],
     }),
     lines({
-      title: 'Ready before the last one',
-      description: 'How long it had to wait for the last device of the last round. Where it is 0, this one was the last.',
+      title: 'Lead over the last device',
+      description: 'Time by which this device was ready before the slowest one in the last round. 0: it was the slowest.',
       unit: units.Seconds,
       queries: [[rivulet('collective_spare_seconds'), '{{instance}}']],
     }),
@@ -318,20 +319,20 @@ const shares = {
 
 const memory: Row = {
   folded: true,
-  question: 'What memory is planned for it?',
+  question: 'How much memory is planned?',
   panels: [
     lines({
-      title: 'Memory planned, by part',
-      description: `What each part may take at most, of the device that needs most for it; \`rivulet validate\` names
-        the keys that lower it.`,
+      title: 'Planned memory, by part',
+      description: `Planned maximum of each part, on the device with the largest value. \`rivulet validate\` lists the keys that
+        reduce it.`,
       unit: units.BytesIEC,
       width: 16,
       stacked: true,
       queries: [[maxBy('part', rivulet('memory_planned_bytes')), '{{part}}']],
     }),
     lines({
-      title: 'Share of the cap that is planned',
-      description: 'Sum of the parts by device.memory. Above 1 a device does not start.',
+      title: 'Planned share of the cap',
+      description: 'Sum of the parts divided by device.memory. Above 1 a device does not start.',
       unit: units.PercentUnit,
       max: 1,
       queries: [
@@ -345,14 +346,14 @@ const memory: Row = {
 };
 
 const wrong: Row = {
-  question: 'What goes wrong? Flat while all is well',
+  question: 'Faults (flat when healthy)',
   folded: true,
   panels: [
     lines({
-      title: 'View and devices in it',
+      title: 'View number and size',
       width: 12,
-      description: `The number of the view grows by one each time the group forms; devices in it are 0 in between. All
-        devices show the same, or soon do.`,
+      description: `The number of the view increases by one each time the group forms; in between, its size is 0. All devices show
+        the same values, with a short delay at a change.`,
       unit: units.Short,
       queries: [
         [rivulet('collective_view'), 'view {{instance}}'],
@@ -360,11 +361,11 @@ const wrong: Row = {
       ],
     }),
     lines({
-      title: 'Records of the control topic that were refused',
+      title: 'Rejected control records',
       width: 12,
-      description: `Per step of the picture, by reason. refused: what somebody may not say; foreign: of another job; impossible,
-        unreadable: somebody else writes into this topic. Records that come twice, or of a session that has ended, are normal and not
-        shown.`,
+      description: `Records of the control topic, by reason. refused: a condition of the record is not met; foreign: a record of another
+        job; impossible, unreadable: another program writes to the topic. Repeated records and records of ended sessions are
+        normal and not shown.`,
       unit: units.Short,
       queries: [
         [
@@ -378,7 +379,7 @@ const wrong: Row = {
 
 export const synchronization: Frame = {
   uid: 'rivulet-synchronization',
-  title: 'Rivulet / Agreement',
-  description: 'How the devices of a job train one model: rounds, batches, weights, bytes, and who waits for whom.',
+  title: 'Rivulet / Synchronization',
+  description: 'How the devices of a job train one model: rounds, schedule, batches, weights, waiting time, bytes.',
   rows: [learning, whole, rounds, choice, weights, shares, waiting, bytes, wrong, memory],
 };

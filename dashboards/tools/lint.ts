@@ -187,7 +187,7 @@ export const rules: Rule[] = [
   [
     'annotations',
     (d) =>
-      ['Views', 'Restarts', 'Refused rows']
+      ['Views', 'Restarts', 'Dropped rows']
         .filter((name) => !d.annotations?.list?.some((a) => a.name === name && a.expr))
         .map((name) => `has no annotation ${name}`),
   ],

@@ -88,7 +88,7 @@ Result<std::unique_ptr<Device>> make_cuda_device(int index) {
     return cuda_error("no GPU can be used", code);
   if (index >= count)
     return Error{ErrorCode::unavailable,
-                 fmt::format("there is no GPU {}: this process sees {}", index, count)};
+                 fmt::format("GPU {} does not exist: this process sees {}", index, count)};
   // Creates the GPU's context, so that errors occur here, with their reason, and not in a round.
   if (const auto code = ::cudaSetDevice(index); code != cudaSuccess)
     return cuda_error(fmt::format("GPU {} cannot be used", index), code);

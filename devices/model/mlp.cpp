@@ -320,7 +320,7 @@ std::string fault_of(const std::string& activation, const MlpShape& shape) {
     return "model.mlp.activation is \"" + activation + "\"; it must be relu or tanh";
   for (const std::int64_t width : shape.hidden)
     if (width < 1)
-      return "model.mlp.hidden holds " + std::to_string(width) + "; every layer needs at least 1 unit";
+      return "model.mlp.hidden contains " + std::to_string(width) + "; every layer needs at least 1 unit";
   return shape.skip && shape.hidden.empty() ? "model.mlp.skip needs a hidden layer to pass" : "";
 }
 

@@ -73,7 +73,7 @@ Result<ScriptBytes> read_script(const std::string& path) {
   if (has_entry(script.bytes, "data.pkl") && !has_entry(script.bytes, "constants.pkl"))
     return Error{ErrorCode::io,
                  path +
-                     ": holds tensors without a module, as torch.save(model.state_dict()) writes "
+                     ": contains tensors without a module, as torch.save(model.state_dict()) writes "
                      "them: save torch.jit.script(model) instead"};
   script.unpacked = *unpacked;
   script.sha256 = hex_of(sha256_of(std::as_bytes(std::span(script.bytes))));

@@ -45,7 +45,7 @@ std::string own_rows(const NodeReport::Own& own) {
   std::string out = "  own rows  loss " + (own.loss ? fmt::format("{:.4f}", *own.loss) : "-");
   if (own.accuracy) out += ", accuracy (prequential) " + share(own.accuracy);
   if (own.largest_share)
-    out += fmt::format("; always \"{}\" would be {}", own.largest_class, share(own.largest_share));
+    out += fmt::format("; baseline (always \"{}\") {}", own.largest_class, share(own.largest_share));
   if (own.mean_absolute_error)
     out += fmt::format(", mean absolute error {}, R2 {}", number(own.mean_absolute_error), number(own.r2));
   return out;
@@ -94,13 +94,13 @@ std::string of_rows_bytes(const NodeReport& r) {
 
 /// Problems that need attention.
 void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
-  if (!r.rows_dropped.empty()) lines.push_back("  refused   " + refusals(r));
+  if (!r.rows_dropped.empty()) lines.push_back("  dropped   " + refusals(r));
   for (const auto& p : r.partitions)
     if (p.state == "stopped" || !p.reason.empty())
       lines.push_back(fmt::format("  {:<9} {} partition {}: {}",
                                   p.state == "stopped"       ? "STOPPED"
                                   : p.state == "unreachable" ? "SILENT"
-                                                             : "held back",
+                                                             : "blocked",
                                   p.topic, p.partition.value_or(0), p.reason));
   for (const auto& phrase : r.impaired) lines.push_back("  IMPAIRED  " + phrase);
 }
@@ -195,7 +195,7 @@ std::vector<std::string> render_top(const NodeReport& report, const LossCourse& 
 
 std::string render_report_line(const NodeReport& r) {
   return printable(fmt::format(
-      "{}: {}  | {:.1f} rows/s, waiting {}, batch {}, trained {}, loss {}, rounds {}, refused {}", r.id,
+      "{}: {}  | {:.1f} rows/s, waiting {}, batch {}, trained {}, loss {}, rounds {}, dropped {}", r.id,
       state_of(r), r.stream_rate.value_or(0), r.rows_waiting.value_or(0), r.batch_rows.value_or(0),
       r.rows_trained.value_or(0), loss_of(r), r.steps.value_or(0), refused_rows(r)));
 }

@@ -71,7 +71,7 @@ void print_last_rows(const OwnScores& own, std::ostream& out) {
   out << fmt::format("  last {} rows, before training:", grouped(own.rows));
   if (own.accuracy) out << fmt::format(" accuracy {}", share_or_dash(own.accuracy));
   if (own.largest_share)
-    out << fmt::format("; always \"{}\" would be {}", printable(own.largest_class),
+    out << fmt::format("; baseline (always \"{}\") {}", printable(own.largest_class),
                        share_or_dash(own.largest_share));
   if (own.mean_absolute_error) out << fmt::format(" mean absolute error {:.4g}", *own.mean_absolute_error);
   if (own.r2) out << fmt::format(", R2 {:.3f}", *own.r2);

@@ -201,7 +201,7 @@ void add_file(const std::string& path, SettingsByKey& settings, std::map<std::st
   if (!regular || !file.is_open() || file.bad()) {
     Problem problem;
     problem.file = path;
-    problem.message = !std::filesystem::exists(status) ? "there is no such file"
+    problem.message = !std::filesystem::exists(status) ? "the file does not exist"
                       : !regular                       ? "this is not a file"
                                                        : "cannot read this file";
     problems.push_back(std::move(problem));

@@ -16,7 +16,7 @@ Result<DecisionReader> DecisionReader::open(const std::string& path) {
   if (found.empty())
     return Error{
         ErrorCode::io,
-        "there is no decision log " + path +
+        "no decision log at " + path +
             " (a device writes it to decisions.jsonl in its device.data_dir, unless log.decisions is off)"};
   std::vector<File> files;
   files.reserve(found.size());

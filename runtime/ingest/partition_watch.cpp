@@ -20,7 +20,7 @@ constexpr Duration transaction_patience = std::chrono::seconds(20);
 std::string why_no_records(const stream::PartitionState& state) {
   if (!state.stopped.empty()) return state.stopped;
   if (!state.unreached.empty() || state.blocked_from < 0) return state.unreached;
-  return "an open transaction holds back " + std::to_string(state.high_watermark - state.blocked_from) +
+  return "an open transaction blocks " + std::to_string(state.high_watermark - state.blocked_from) +
          " records from offset " + std::to_string(state.blocked_from) + " on";
 }
 

@@ -12,8 +12,8 @@ Status take_own_folder(DataDir& held, const Config& config, bool claims) {
   if (auto taken = held.take(path, data_owner_of(config)); !taken) return taken;
   if (const auto foreign = CheckpointFolder(checkpoints_in(path)).foreign(config.job.name))
     return Error{ErrorCode::invalid_config,
-                 fmt::format("device.data_dir {} holds a checkpoint of job {}, but this is job {}: {}", path,
-                             foreign->job, config.job.name, foreign->path)};
+                 fmt::format("device.data_dir {} contains a checkpoint of job {}, but this is job {}: {}",
+                             path, foreign->job, config.job.name, foreign->path)};
   return claims ? held.claim() : ok();
 }
 

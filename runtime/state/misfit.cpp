@@ -91,7 +91,7 @@ Misfit other_shape(const ImageFacts& found, const devices::ModelLayout& layout) 
     if (auto other = other_keys(found.buffers, layout)) return other;
   if (found.scalar != layout.scalar || found.parameters != layout.parameters ||
       found.buffers != layout.buffers)
-    return fmt::format("it holds {} parameters and {} buffers of {}, the model has {} and {} of {}",
+    return fmt::format("it has {} parameters and {} buffers of {}, the model has {} and {} of {}",
                        found.parameters, found.buffers, name(found.scalar), layout.parameters, layout.buffers,
                        name(layout.scalar));
   std::vector<std::string> arrays;

@@ -85,8 +85,8 @@ bool StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
     feature.distance->set(drift_.distance(i));
     if (feature.stuck && !was_stuck) {
       changes_.add(1);
-      parts_.log.write(Level::warn, "a feature stands still", {{"feature", feature.name}});
-      parts_.status.mark(fmt::format("feature {} stands still", feature.name));
+      parts_.log.write(Level::warn, "a feature is constant", {{"feature", feature.name}});
+      parts_.status.mark(fmt::format("feature {} is constant", feature.name));
     }
     if (!feature.moved || had_moved) continue;
     changes_.add(1);

@@ -93,7 +93,7 @@ Status check_options(const SimulateOptions& options, const Config& config) {
   if (auto fits = check_scenario(options, config.job.devices); !fits) return fits;
   if (!options.held_out.empty() && !measures_accuracy(options, config))
     return Error{ErrorCode::usage, options.timing_only
-                                       ? "--held-out needs a model that learns; with --timing-only none does"
+                                       ? "--held-out needs training, which --timing-only disables"
                                        : "--held-out measures accuracy, but train.loss = \"" +
                                              config.train.loss + "\" has none"};
   return ok();

@@ -219,7 +219,7 @@ void SimulatedGroup::State::happen(const Fault& fault) {
   }
   if (!nodes[fault.device]->killed) return;
   auto started = start(fault.device, nodes[fault.device]->lives + 1);
-  RIVULET_CHECK(bool(started), "what was built once can be built again");
+  RIVULET_CHECK(bool(started), "a device that was built once can be built again");
   nodes[fault.device] = std::move(started).value();
 }
 

@@ -313,7 +313,8 @@ constexpr Key csv_keys[] = {
     shift_key("decode.csv.shift"),
     decimal_key("decode.csv.decimal", "decimal sign of numbers: . or ,"),
     where_key("decode.csv.where",
-              "COLUMN = VALUE: selects the rows with this text in this column; others are no errors"),
+              "COLUMN = VALUE: selects the rows with this text in this column; others are excluded without "
+              "an error"),
     missing_key("decode.csv.missing"),
     fill_key("decode.csv.fill"),
 };

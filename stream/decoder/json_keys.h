@@ -23,8 +23,9 @@ inline constexpr Key json_keys[] = {
     scale_key("decode.json.scale"),
     shift_key("decode.json.shift"),
     decimal_key("decode.json.decimal", "decimal sign of numbers in texts: . or ,"),
-    where_key("decode.json.where",
-              "PATH = VALUE: selects the rows with this value at the path; others are no errors"),
+    where_key(
+        "decode.json.where",
+        "PATH = VALUE: selects the rows with this value at the path; others are excluded without an error"),
     missing_key("decode.json.missing"),
     fill_key("decode.json.fill"),
 };

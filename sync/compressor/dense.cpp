@@ -11,7 +11,7 @@ std::uint64_t slot_bytes(const ContributionShape& shape, double, const Settings&
 }
 
 void encode(const Coding&, const GradientView& numbers, std::span<std::byte> slot) {
-  RIVULET_CHECK(slot.size() == numbers.bytes(), "a dense slot holds all elements");
+  RIVULET_CHECK(slot.size() == numbers.bytes(), "a dense slot contains all elements");
   scale_to(numbers, 1.0, slot.data());
 }
 

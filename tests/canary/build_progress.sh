@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A build in a pipe is a line now and then, not one for each file; one that fails shows what the compiler said, and fails.
+# A build in a pipe prints a line from time to time, not one per file. A failed one prints the compiler's output and fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source scripts/common.sh
 
-cmake() { # in place of the real one
+cmake() { # replaces the real one
   local i
   for ((i = 1; i <= 384; ++i)); do printf '[%d/384] Building CXX object %d.o\n' "$i" "$i"; done
   if [[ ${fails-} == yes ]]; then
@@ -24,7 +24,7 @@ if shown=$(fails=yes compile_targets release rivulet 2>&1); then wrong "a build 
 [[ $shown == *"384.cpp:7: error: planted"* ]] || wrong "the compiler's words are not shown: $shown"
 [[ $shown != *"Building CXX"* ]] || wrong "what was built before is shown: $shown"
 
-# A line every N seconds, as the clock says.
+# A line every N seconds, by the clock.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 shown=$(for i in 1 2 3 4; do

@@ -1,4 +1,4 @@
-// A suite that checks nothing: tests/support/main.cpp must not call it a success.
+// A suite without checks: tests/support/main.cpp must report a failure.
 #include <doctest/doctest.h>
 
 TEST_CASE("Canary: nothing is checked here") {}

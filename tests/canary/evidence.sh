@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Every commit that docs/EVIDENCE.md names is in the history of the commit that is checked out. A shallow clone lacks
-# history: there it is said, and only the form of the rows is checked.
+# Checks that every commit in docs/EVIDENCE.md is an ancestor of the checked-out commit. In a shallow clone, which lacks
+# history, reports that and checks only the form of the rows.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# findings FILE: what is wrong with its rows, one per line.
+# findings FILE: errors in its rows, one per line.
 findings() {
   local rows=0 row commit shallow
   shallow=$(git rev-parse --is-shallow-repository)
@@ -20,7 +20,7 @@ findings() {
   if ((rows == 0)); then echo "no row was found"; fi
 }
 
-# finds WORDS ROW...: a file with these rows has a finding with the words; no words: none.
+# finds WORDS ROW...: a file with these rows has a finding that contains WORDS; empty: no finding.
 finds() {
   local words=$1 found
   shift
@@ -39,7 +39,7 @@ finds "names '$head+changes-12345678', which is not a commit" "| 2026-11-24 | $h
 if [[ $(git rev-parse --is-shallow-repository) == false ]]; then
   finds 'names 00000badbad0, which is not in the history' "| 2026-11-24 | 00000badbad0 | passed |"
 else
-  echo "a shallow clone: whether the commits are in the history cannot be seen here (git fetch --unshallow)"
+  echo "a shallow clone: cannot check whether the commits are in the history (git fetch --unshallow)"
 fi
 found=$(findings docs/EVIDENCE.md)
 if [[ -n $found ]]; then sed 's#^#docs/EVIDENCE.md: #' <<<"$found" && failed=1; fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# expect_failure.sh WORDS PROGRAM...: good when the program fails and says WORDS; all else is a failure, because
-# a guard that does not bite guards nothing.
+# expect_failure.sh WORDS PROGRAM...: passes if the program fails and prints WORDS. Proves that a check detects
+# failures.
 words=$1
 shift
 output=$("$@" 2>&1)
@@ -13,5 +13,5 @@ fi
 case $output in
   *"$words"*) exit 0 ;;
 esac
-echo "expect_failure: failed with $status, but never said: $words" >&2
+echo "expect_failure: failed with $status, without the output: $words" >&2
 exit 1

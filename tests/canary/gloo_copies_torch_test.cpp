@@ -1,5 +1,4 @@
-// Two copies of Gloo in one process take each other's calls and crash, so the one inside LibTorch must be
-// alone.
+// Two copies of Gloo in one process receive each other's calls and crash, so only LibTorch's may be loaded.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The program and every shared object that the loader would map for it.
+/// The program and all shared objects that the loader would map for it.
 std::vector<std::string> objects_of(const std::string& program) {
   const RunOutput listed = run({.command = {"ldd", program}}, 30s);
   REQUIRE_MESSAGE(listed.status.code == 0, listed.errors);
@@ -26,9 +25,9 @@ std::vector<std::string> objects_of(const std::string& program) {
   return objects;
 }
 
-/// Global functions of Gloo's devices, which only a whole copy has: some functions are our own. Weak
-/// ones (templates, inline functions) left out: users of a header have those too. A program's own are in its
-/// static table, a library's in its dynamic one.
+/// Global functions of Gloo's devices that only a full copy has; excludes functions of our own. Weak ones
+/// (templates, inline functions) are ignored: users of a header have those too. A program's functions are in
+/// its static table, a library's in its dynamic one.
 int transport_functions(const std::string& object, bool dynamic) {
   const RunOutput symbols = run({.command = {"nm", dynamic ? "-D" : "-g", "--defined-only", object}}, 60s);
   REQUIRE_MESSAGE(symbols.status.code == 0, symbols.errors);

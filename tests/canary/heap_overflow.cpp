@@ -1,4 +1,4 @@
-// Writes one element past its end; AddressSanitizer must say so.
+// Writes one element past its end; AddressSanitizer must report it.
 #include <cstddef>
 #include <memory>
 

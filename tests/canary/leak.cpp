@@ -1,4 +1,4 @@
-// Loses what it allocated; LeakSanitizer must say so.
+// Leaks an allocation; LeakSanitizer must report it.
 int main(int argc, char**) {
   int* volatile lost = new int[static_cast<unsigned>(argc) * 16];
   lost[0] = 1;

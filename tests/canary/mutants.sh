@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/mutants over a project of one program and planted mutations: each kind of end, and a working tree that
-# nothing touches.
+# Tests scripts/mutants with a project of one program and planted mutations: each kind of result, and an unchanged
+# working tree.
 set -euo pipefail
 source_dir=$(cd "$(dirname "$0")/../.." && pwd)
 project=$(mktemp --directory)
@@ -53,11 +53,11 @@ ends 1 'changes_nothing +SURVIVED.*killed 0 of 1' changes_nothing
 ends 1 'stale +DOES NOT APPLY: error: patch failed: program.cpp.*killed 0 of 1' stale
 ends 1 'no_code +DOES NOT COMPILE: .*error:.*killed 0 of 1' no_code
 ends 1 'killed 1 of 4'
-ends 2 'there is no tests/mutations/unknown.patch' unknown
+ends 2 'tests/mutations/unknown.patch does not exist' unknown
 if [[ $(git ls-files -z | xargs --null sha256sum) != "$before" || -n $(git diff) ]]; then
   echo "scripts/mutants changed the working tree" && failed=1
 fi
-sed --in-place 's/== 2/== 3/' program.cpp # a test that fails by itself
+sed --in-place 's/== 2/== 3/' program.cpp # fails without a mutation
 ends 1 'unit_planted .* fails without a mutation' dies
 sed --in-place '1s/.*/# nothing/' tests/mutations/dies.patch
 ends 69 'dies.patch does not begin with: # kills:' dies

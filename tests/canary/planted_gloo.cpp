@@ -1,4 +1,4 @@
-// A second "Gloo", for a program that only tests look at.
+// A second "Gloo", for a program that only tests use.
 namespace gloo::transport::tcp {
 
 struct Device {

@@ -1,4 +1,4 @@
-// What LibTorch keeps of Gloo in its library for GPUs: a part without transports, and no second copy.
+// The part of Gloo in LibTorch's GPU library: without transports, and not a second copy.
 namespace gloo {
 
 int planted_for_gpus();

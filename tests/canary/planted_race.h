@@ -9,16 +9,16 @@
 
 namespace rivulet::testing {
 
-/// Counts without a lock. It stays long enough for the other device to come, also where something else keeps
-/// a processor: then no lock orders the two.
+/// Counts without a lock. Takes long enough for the other device to enter, also on a loaded machine, so that
+/// no lock orders the two.
 inline void count_without_lock(long& count) {
   ++count;
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ++count;
 }
 
-/// Runs two devices on threads with planted parts, over Gloo when asked; 0 when they trained. ThreadSanitizer
-/// must not let it be 0.
+/// Runs two devices on threads with planted parts, optionally over Gloo; returns 0 if they trained.
+/// ThreadSanitizer must prevent 0.
 inline int run_planted(ThreadedParts parts, bool gloo, const char* batch_policy = "stream") {
   if (gloo) {
     parts.connect = [](std::size_t, const Clock& clock) { return loopback_gloo(clock); };

@@ -1,4 +1,4 @@
-// Two threads count on one plain number; ThreadSanitizer must say so.
+// Two threads increment one plain number; ThreadSanitizer must report it.
 #include <thread>
 
 int main() {

@@ -1,5 +1,4 @@
-// A policy with a memory of its own, which a policy must not have: the race is inside SyncSession::poll of
-// two train threads.
+// A policy with its own state, which is forbidden: the race is inside SyncSession::poll of two train threads.
 #include <algorithm>
 #include <string_view>
 

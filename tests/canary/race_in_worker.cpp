@@ -1,4 +1,4 @@
-// A decision log that two workers share without a lock: the race is inside Worker::step of two train threads.
+// A decision log shared by two workers without a lock: the race is inside Worker::step of two train threads.
 #include <string_view>
 
 #include "tests/canary/planted_race.h"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Words that a script does not know are refused with its usage and 2, and --help is answered, before anything is done.
+# Scripts reject unknown arguments with their usage and exit code 2, and answer --help, before doing anything.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 failed=0
 folder=scripts
 
-# ends CODE STREAM SCRIPT WORD...: with that code, and with the script's usage on that stream alone.
+# ends CODE STREAM SCRIPT WORD...: exits with that code, and prints the usage on that stream alone.
 ends() {
   local code=$1 usage=$2 script=$3 out err status=0
   shift 3

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shards.sh BUILD-FOLDER PROGRAM...: the tests of ctest that run parts of these programs run all of their cases, each once.
+# shards.sh BUILD-FOLDER PROGRAM...: checks that ctest's tests of parts of these programs run all of their cases, each once.
 set -euo pipefail
 exec /usr/bin/python3 - "$@" <<'END'
 import fnmatch, json, subprocess, sys
@@ -10,7 +10,7 @@ shown = json.loads(subprocess.check_output(["ctest", "--test-dir", folder, "--sh
 
 
 def runs(arguments, file):
-    """Whether doctest runs the cases of that file with these arguments."""
+    """True if doctest runs the cases of that file with these arguments."""
     [(option, _, patterns)] = [word.partition("=") for word in arguments]
     matched = any(fnmatch.fnmatch(file, pattern) for pattern in patterns.split(","))
     return matched if option == "--source-file" else not matched if option == "--source-file-exclude" else None

@@ -1,5 +1,5 @@
-// The checks of tests/support/tree.h: each is shown to find what it is for on a small planted tree, then run
-// over the real one.
+// The checks of tests/support/tree.h: each finds its violation in a small planted tree, then runs over the
+// real one.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ constexpr Check all_checks[] = {
     check_metric_names,   check_file_lengths,      check_catalogs,     check_tests,
     check_entry_names};
 
-/// A tree of a few files that every check is content with.
+/// A tree of a few files that passes every check.
 TempDir& plant_clean_tree(TempDir& tree) {
   tree.write("core/clock.cpp",
              "auto t = std::chrono::steady_clock::now();  // the virtual clock is not here\n");
@@ -40,14 +40,14 @@ TempDir& plant_clean_tree(TempDir& tree) {
   return tree;
 }
 
-/// What `check` says about the clean tree with one file more.
+/// Findings of `check` for the clean tree with one more file.
 Findings findings_with(Check check, const std::string& path, const std::string& text) {
   TempDir tree;
   plant_clean_tree(tree).write(path, text);
   return check(tree.path());
 }
 
-/// Exactly one finding, and it begins with `where`.
+/// Exactly one finding, which begins with `where`.
 void check_found(Check check, const std::string& path, const std::string& text, const std::string& where) {
   const Findings findings = findings_with(check, path, text);
   CAPTURE(text);
@@ -179,7 +179,7 @@ TEST_CASE("Tree: clocks, randomness, sleeping, shared ownership and a library's 
   check_nothing(check_banned_calls, "runtime/process/runner.cpp", "std::this_thread::sleep_for(d);\n");
 }
 
-TEST_CASE("Tree: production code that knows about simulation is found") {
+TEST_CASE("Tree: production code that refers to simulation is found") {
   check_found(check_simulation_words, "sync/a.cpp", "if (simulated) return;\n", "sync/a.cpp:1: ");
   check_found(check_simulation_words, "sync/a.cpp", "// Under the virtual clock this waits.\n",
               "sync/a.cpp:1: ");
@@ -195,7 +195,7 @@ TEST_CASE("Tree: metrics that are not listed, of another kind, or never set are 
   check_found(check_metric_names, "sync/a.cpp", "sink.gauge(\"rows_total\");\n", "sync/a.cpp:1: ");
   check_found(check_metric_names, "core/metrics.def",
               "RIVULET_METRIC(counter, rows_total, \"Rows.\")\nRIVULET_METRIC(gauge, unused, \"Nothing.\")\n",
-              "core/metrics.def: nobody sets the gauge unused");
+              "core/metrics.def: no code sets the gauge unused");
 }
 
 TEST_CASE("Tree: a file of more than 400 lines is found") {

@@ -1,4 +1,4 @@
-// Linked with LibTorch and with both planted libraries: what doctor says of that.
+// Linked with LibTorch and both planted libraries: the doctor's report about them.
 #include <iostream>
 
 #include "runtime/cli/checks/checks.h"

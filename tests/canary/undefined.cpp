@@ -1,4 +1,4 @@
-// Overflows a signed number; UndefinedBehaviorSanitizer must say so.
+// Overflows a signed number; UndefinedBehaviorSanitizer must report it.
 #include <limits>
 
 int main(int argc, char**) {

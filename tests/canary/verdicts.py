@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tests/verdicts: what may run once more, what never, and that the words of a failure are shown."""
+"""Tests of tests/verdicts: which failures are repeated and which never, and that the output of a failure is shown."""
 import subprocess
 import sys
 import tempfile
@@ -23,7 +23,7 @@ def ask(option, *cases):
 
 
 def again(expected, *cases):
-    """Expected: the names that run again and that is all, or None where something is final."""
+    """Expected: the names that run again, or None if a failure is final."""
     done = ask("--again", *cases)
     found = done.stdout.split() if done.returncode == 0 else None
     if found != expected:
@@ -48,8 +48,8 @@ again(None, case("conformance_a", output=late), case("integration_b", output=lat
 shown = ask("--words", good, case("integration_a", output="\n".join(f"line {i}" for i in range(100))), case("unit_b", output="other words")).stdout
 for words in ("-- integration_a: Failed", "line 99", "line 60", "-- unit_b", "other words"):
     if words not in shown:
-        wrong.append(f"the words of a failure lack {words}: {shown}")
+        wrong.append(f"the output of a failure lacks {words}: {shown}")
 if "line 59" in shown or "good" in shown:
     wrong.append(f"too many words: {shown}")
-print("\n".join(wrong) or "verdicts: as they should be")
+print("\n".join(wrong) or "verdicts: ok")
 sys.exit(1 if wrong else 0)

@@ -11,7 +11,7 @@
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/dense_exchange.h"
 
-/// What every Aggregation must do over a Transport; `Net` as in transport_suite.h.
+/// Tests for every Aggregation over a Transport; `Net` as in transport_suite.h.
 namespace rivulet::testing {
 
 inline const sync::AggregationEntry& aggregation_named(std::string_view name) {
@@ -21,7 +21,7 @@ inline const sync::AggregationEntry& aggregation_named(std::string_view name) {
   RIVULET_CHECK(false, "no such aggregation");
 }
 
-/// One rank has nothing in every third round, another one each time.
+/// In every third round one rank has no rows, a different one each time.
 inline std::vector<double> early_weights(std::uint32_t world, std::uint64_t round) {
   std::vector<double> weights(world, 0.0);
   for (std::uint32_t r = 0; r < world; ++r)
@@ -39,7 +39,7 @@ std::vector<T> contribution_of(std::uint32_t rank, std::size_t count, std::uint6
   return numbers;
 }
 
-/// Weight * contribution of all ranks, added in rank order as the numbers' own type.
+/// Weight * contribution of all ranks, added in rank order in the elements' type.
 template <class T>
 std::vector<T> reference_sum(const std::vector<double>& weights, std::size_t count, std::uint64_t round) {
   std::vector<T> sum(count, T{0});
@@ -52,7 +52,7 @@ std::vector<T> reference_sum(const std::vector<double>& weights, std::size_t cou
   return sum;
 }
 
-/// What one rank ended with: must be the same bits on all.
+/// Result of one rank: must have the same bits on all.
 template <class T>
 struct Outcomes {
   std::mutex mutex;
@@ -114,8 +114,8 @@ void aggregations_agree(std::string_view name, double tolerance) {
   }
 }
 
-/// What one rank does in ten rounds whose contributions leave before their plan: in every third one rank has
-/// no rows, and the fifth comes out otherwise.
+/// One rank over ten rounds with speculation: in every third round one rank has no rows, and the fifth has
+/// another plan than predicted.
 template <class T>
 void gather_early(Node& node, std::size_t count, Outcomes<T>& outcomes) {
   const auto early = aggregation_named("gather").make_speculative(false);
@@ -126,7 +126,7 @@ void gather_early(Node& node, std::size_t count, Outcomes<T>& outcomes) {
     exchange.round = round;
     const auto weights = early_weights(node.world(), round);
     node.expect(bool(early->send(node.transport, exchange, weights[node.rank()] > 0)), "send");
-    std::ranges::fill(mine, T{55});  // what has been sent is a copy
+    std::ranges::fill(mine, T{55});  // the transport has its own copy
     if (round == 5) {
       std::vector<std::uint32_t> rows;
       for (const double weight : weights) rows.push_back(weight > 0 ? 9 : 0);

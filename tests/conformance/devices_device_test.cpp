@@ -1,4 +1,4 @@
-// Every Device against one suite: memory, views of the host, and a model that computes the same bits on each.
+// One suite for every Device: memory, host views, and a model with the same bits on each.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Candidate {
   const ModelEntry* linear;
 };
 
-/// A GPU, too, where there is one.
+/// Includes a GPU if present.
 std::vector<Candidate> candidates() {
   std::vector<Candidate> all = {
       {"host", [](VirtualClock&) { return make_host_device(); }, &model_entry("linear")},
@@ -55,7 +55,7 @@ std::vector<float> on_host(Device& device, const GradientView& own) {
   return {numbers.begin(), numbers.end()};
 }
 
-/// Parameters after five steps on rows of a seed, gathered the way a worker does it.
+/// Parameters after five steps on rows of a seed, gathered as by a worker.
 Digest train_five_steps(Device& device, const ModelEntry& entry) {
   const ModelConfig config = config_of("linear");
   const auto trainer = std::move(entry.make(config, device)).value();

@@ -1,4 +1,4 @@
-// Every model of the catalog, in both number types, against what trainer.h promises.
+// Tests the guarantees of trainer.h with every model of the catalog and both scalar types.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// What the checks run on now.
+/// Device under test.
 std::function<std::unique_ptr<Device>()> make_device_here = make_host_device;
 
-/// The host, the host as a GPU computes, and a GPU where there is one.
+/// The host, the host with GPU properties, and a GPU if present.
 std::vector<std::function<std::unique_ptr<Device>()>> devices_here() {
   std::vector<std::function<std::unique_ptr<Device>()>> all = {
       make_host_device, [] { return std::unique_ptr<Device>(std::make_unique<CopiedPassDevice>()); }};
@@ -30,7 +30,7 @@ std::vector<std::function<std::unique_ptr<Device>()>> devices_here() {
   return all;
 }
 
-/// A trainer with a state and a contribution of its own.
+/// A trainer with its own state and contribution.
 struct Bench {
   explicit Bench(const ModelConfig& model, std::uint64_t seed = 1)
       : config(model),
@@ -58,7 +58,7 @@ struct Bench {
   GradientView out;
 };
 
-/// Begins with the numbers that lie in its file, whatever the seed.
+/// True if the initial parameters come from a file, regardless of the seed.
 bool begins_as_made(const ModelConfig& config) {
   return config.name == "torchscript";
 }
@@ -110,8 +110,8 @@ TEST_CASE("Models: weighted gradients of unequal batches are the gradient of the
       bench.compute(rows.all());
       const double gap = relative_l2(sum, numbers_of(bench.gradient()));
       if (plain.name == "cnn") {
-        // Its batch norm sees each batch alone, so a sum over batches is another gradient, and no far one:
-        // what is summed without its weights is some four times as long.
+        // Batch norm uses the statistics of each batch, so the weighted sum differs, but not much: a sum
+        // without weights is about four times as long.
         MESSAGE(plain.name << ": relative gap of the pooled gradient " << gap);
         CHECK(gap > 1e-2);
         CHECK(gap < 1.0);
@@ -132,7 +132,7 @@ TEST_CASE("Models: what is told of each row is what the model would have predict
       const auto report = bench.compute(rows.all());
       const auto each = static_cast<std::size_t>(bench.config.outputs);
       REQUIRE(report.answers.size() == (loss == Loss::mse ? 9 * each : 9));
-      if (plain.name == "cnn") continue;  // its batch norm sees the batch
+      if (plain.name == "cnn") continue;  // batch norm depends on the batch
       for (std::size_t row = 0; row < 9; ++row) {
         const auto of_row = std::span(outputs).subspan(row * each, each);
         if (loss == Loss::cross_entropy)
@@ -210,7 +210,7 @@ TEST_CASE("Models: no rows give a zero gradient, the state's buffers, and a repo
   for_each_model([](const ModelConfig& config) {
     Bench bench(config);
     const Rows rows(config, 4, 2);
-    bench.train(rows.all());  // so that the buffers are not at their start
+    bench.train(rows.all());  // so that the buffers differ from their initial values
     bench.compute(rows.all());
     const StepReport report = bench.compute(rows.view(0, 0));
     CHECK(report.rows == 0);
@@ -253,7 +253,7 @@ TEST_CASE("Models: one trainer serves two states as two trainers would") {
       const Rows rows(config, 4, step);
       one.train(rows.all());
       other.train(rows.all());
-      // Interleaved, so that every call meets the arrays of the other state.
+      // Interleaved, so that each call finds the arrays of the other state.
       shared.compute(rows.all());
       REQUIRE(shared.trainer->compute_gradients(second, rows.all(), second_out));
       devices::sgd_step(shared.state, shared.out, {}, 1.0);
@@ -378,7 +378,7 @@ TEST_CASE("Models: a pass over copies of the numbers gives what a pass over the 
       CHECK(b.loss_sum == doctest::Approx(a.loss_sum).epsilon(1e-6));
       CHECK(b.rows == rows);
       CHECK(b.correct == a.correct);
-      // The layers of a narrow mlp are LibTorch's only where numbers are copied.
+      // A narrow mlp uses LibTorch's layers only with copied passes.
       if (rows % 16 == 0 && name != "mlp")
         CHECK(digest_of_numbers(copied.out) == digest_of_numbers(plain.out));
     }

@@ -1,4 +1,4 @@
-// Every metric of the list is compared with a number that somebody typed.
+// Every metric in the list is compared with an expected value somewhere.
 #include <cmath>
 
 #include "tests/conformance/metrics_typed.h"

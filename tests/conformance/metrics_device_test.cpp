@@ -1,4 +1,4 @@
-// What a device measures of itself, its machine and its Kafka client, against numbers worked out by hand.
+// Compares a device's metrics about itself, its machine and its Kafka client with values computed by hand.
 #include <librdkafka/rdkafka.h>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Between the beginning of the test and now, in seconds since 1970.
+/// A time between the start of the test and now, in seconds since 1970.
 struct Today {
   double began = static_cast<double>(unix_time_ms()) / 1000;
   [[nodiscard]] bool has(double seconds) const {
@@ -101,7 +101,7 @@ TEST_CASE("Measured: a Kafka client's complaints and commits") {
   for (int i = 0; i < 4; ++i) notices.committed(RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT);
   for (int i = 0; i < 5; ++i) notices.client_error(RD_KAFKA_RESP_ERR__FATAL, "broken");
   for (int i = 0; i < 6; ++i) notices.committed(RD_KAFKA_RESP_ERR_NO_ERROR);
-  notices.committed(RD_KAFKA_RESP_ERR__NO_OFFSET);  // there was nothing to commit: neither
+  notices.committed(RD_KAFKA_RESP_ERR__NO_OFFSET);  // nothing to commit: neither result
   const auto sheet = read_sheet(sink->scrape());
   check_sheet(sheet, read_typed("complaints"));
   CHECK(today.has(sheet.at("kafka_last_commit_timestamp_seconds")));
@@ -138,7 +138,7 @@ TEST_CASE("Measured: a reader of two partitions") {
   REQUIRE(polled("kafka_stopped_partition{partition=\"1\",topic=\"t\"}", 1));
   source.keep_alive();
   auto sheet = read_sheet(sink->scrape());
-  // The client's own numbers come when it likes: read_typed("statistics").
+  // The client's statistics have no fixed time: read_typed("statistics") covers them.
   std::erase_if(sheet, [](const auto& one) {
     return names_in(read_typed("statistics")).contains(one.first.substr(0, one.first.find('{')));
   });

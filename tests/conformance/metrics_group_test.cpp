@@ -1,20 +1,20 @@
-// A group of two, scripted to the last row and millisecond: everything that it measures, says and shows,
-// against what was worked out by hand.
+// A group of two with a fixed script for every row and millisecond. Compares all measurements, explanations
+// and pages with values computed by hand.
 //
-// Both devices have batches of 8 rows whose target is 4, and a model of one number p, which each step moves
-// half the way to 4. Their rounds, in which p is before the step:
+// Both devices have batches of 8 rows with target 4, and a model of one value p, which each step moves half
+// the way to 4. Their rounds, with p before the step:
 //
-//   round  mode        p         rows a  b   step  what else
-//   0      idle        0              0  0         nobody had been told to bring rows
-//   1, 2   hold        0              8  8
+//   round  mode        p         rows a  b   step  remarks
+//   0      idle        0              0  0         no plan had requested rows yet
+//   1, 2   defer       0              8  8
 //   3      gradients   0              8  8   1
 //   4      gradients   2              8  8   2
-//   5      gradients   3              8  8   3     a has waited for its rows until 1 s
+//   5      gradients   3              8  8   3     a waited for its rows until 1 s
 //   6      gradients   3.5            8  0   4     one target of b is 9: its batch is not finite
 //   7      gradients   3.75           8  8   5
 //   8      gradients   3.875          8  8   6
-//   9      gradients   3.9375         8  8   7     the payload left with the facts
-//   10     hold        3.96875        8  8         it left with the facts, too, and was wasted
+//   9      gradients   3.9375         8  8   7     payloads left with the facts
+//   10     defer       3.96875        8  8         payloads left with the facts, unused
 //   11     gradients   3.96875        8  8   8
 //   12     gradients   3.984375       8  8   9     the last
 //
@@ -43,7 +43,7 @@ std::vector<MeasuredGroup::Row> rows_of(std::size_t good, double late_from, doub
   return rows;
 }
 
-/// Both, at their end and a second later.
+/// Runs both to their end and one second longer.
 std::unique_ptr<MeasuredGroup> play() {
   static const PartsCatalog parts;
   auto loaded = linear_job(2);
@@ -58,11 +58,11 @@ std::unique_ptr<MeasuredGroup> play() {
   c.buffer.rows = 128;
   c.checkpoint.every_rounds = 4;
   std::vector<MeasuredGroup::Device> devices(2);
-  // 72 rows are trained, 5 left over; of two records nothing can be made.
+  // 72 rows are trained, 5 left over; two records cannot be decoded.
   devices[0] = {"a", rows_of(77, 16, 1.0), {std::chrono::milliseconds(2), 8000}};
   devices[0].rows.insert(devices[0].rows.begin() + 3, {.value = "4:00"});
   devices[0].rows.insert(devices[0].rows.begin() + 20, {.value = "4:zz00", .due_s = 1.0});
-  // 72 rows, of which one batch is dropped for its target 9, and 3 left over.
+  // 72 rows, one batch of them dropped for its target 9, and 3 left over.
   devices[1] = {"b", rows_of(75, 1e9, 0), {std::chrono::milliseconds(5), 4000}};
   devices[1].rows[29].value = "9:00ff";
   auto group = std::make_unique<MeasuredGroup>(loaded, parts.catalog(), runtime::StopAfter{.rounds = 9},
@@ -72,7 +72,7 @@ std::unique_ptr<MeasuredGroup> play() {
   return group;
 }
 
-/// FILE of tests/support/metric_sheets, with `digest` where DIGEST stands.
+/// FILE of tests/support/metric_sheets with `digest` for DIGEST.
 std::string typed_text(const std::string& file, const std::string& digest) {
   std::string text = read_file(source_path("tests/support/metric_sheets/" + file));
   if (const auto at = text.find("DIGEST"); at != std::string::npos) text.replace(at, 6, digest);

@@ -1,4 +1,4 @@
-// What a device measures on held-out rows, against numbers worked out by hand.
+// Compares a device's metrics on held-out rows with values computed by hand.
 #include "core/clock.h"
 #include "devices/device.h"
 #include "runtime/config/config.h"
@@ -15,7 +15,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Takes each row for the class that its only feature names.
+/// Predicts the class given by a row's only feature.
 struct Echo final : devices::Trainer {
   [[nodiscard]] const devices::ModelLayout& layout() const noexcept override { return layout_; }
   Status initialize(devices::ModelState&, std::uint64_t) override { return ok(); }
@@ -39,7 +39,7 @@ struct Echo final : devices::Trainer {
 
 TEST_CASE("Measured: what a model recognizes of held-out rows, class by class") {
   const TempDir folder;
-  // Of class ok 4 rows, of which 3 are taken for it; of fault 2 and 1; of jammed none, so nobody is asked.
+  // Class ok has 4 rows, 3 recognized; fault 2 and 1; jammed none, so it has no recall.
   const auto file = folder.write("held-out.csv", "0,ok\n0,ok\n0,ok\n1,ok\n1,fault\n2,fault\n");
   ConfigInput input;
   input.flags = {{"job.name", "\"j\""},
@@ -57,7 +57,7 @@ TEST_CASE("Measured: what a model recognizes of held-out rows, class by class") 
   const auto rows = HeldOut::open(loaded.config, builtin_catalog(), file.string(), 100);
   REQUIRE_MESSAGE(rows, rows.error().message);
   const auto sink = make_prometheus_sink();
-  const auto aside = make_prometheus_sink();  // lines of the log are counted elsewhere
+  const auto aside = make_prometheus_sink();  // counts log lines separately
   auto log = make_logger("error", "logfmt", *aside);
   const auto device = devices::make_host_device();
   Echo trainer;
@@ -68,7 +68,7 @@ TEST_CASE("Measured: what a model recognizes of held-out rows, class by class") 
   Evaluator evaluator({clock, trainer, *rows.value(), snapshots, status, *sink, *log.value(),
                        std::chrono::seconds(5), loaded.config.decode.classes});
   clock.advance_by(std::chrono::seconds(5));
-  evaluator.step();  // asks
+  evaluator.step();  // requests the model
   snapshots.offer(model, 1, 5.0);
   evaluator.step();
   CHECK(status.held_out_accuracy.load() == doctest::Approx(4.0 / 6));

@@ -1,4 +1,4 @@
-// What a device measures of its stream's features, against numbers worked out by hand.
+// Compares metrics of a stream's features with values computed by hand.
 #include "core/clock.h"
 #include "runtime/ingest/feature_watch.h"
 #include "runtime/process/log.h"
@@ -14,7 +14,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Of 1000 rows 10 are faults. The model recognizes 8 of them, and takes 8 others for one.
+/// Of 1000 rows 10 are faults. The model recognizes 8, and predicts a fault for 8 other rows.
 void score_faults(const LiveScores::Parts& parts) {
   LiveScores scores(parts);
   std::vector<float> targets(1000, 0);
@@ -27,7 +27,7 @@ void score_faults(const LiveScores::Parts& parts) {
 
 void score_numbers(const LiveScores::Parts& parts) {
   LiveScores scores(parts);
-  const std::vector<float> targets{1, 2, 3, 4};  // squares from 2.5: 5
+  const std::vector<float> targets{1, 2, 3, 4};  // squared deviations from 2.5: 5
   const std::vector<float> answers{1.5, 2, 1.5, 3};
   scores.computed({.rows = 4, .answers = answers}, {{}, targets, 4, {}}, 4);
   scores.show();
@@ -37,7 +37,7 @@ void score_numbers(const LiveScores::Parts& parts) {
 
 TEST_CASE("Measured: features of a stream that are missing, far out, or move") {
   const auto sink = make_prometheus_sink();
-  const auto aside = make_prometheus_sink();  // lines of the log are counted elsewhere
+  const auto aside = make_prometheus_sink();  // counts log lines separately
   auto log = make_logger("error", "logfmt", *aside);
   stream::DecodeConfig config{.format = "json", .classes = 2, .features = {"temp", "rms"}, .target = "state"};
   config.normalizes = true;
@@ -58,7 +58,7 @@ TEST_CASE("Measured: features of a stream that are missing, far out, or move") {
       {.clock = clock, .status = status, .metrics = *sink, .log = *log.value(), .features = {"temp", "rms"}});
   const std::vector<std::uint32_t> beyond{3, 0};
   const std::vector<float> features(20, 1.0F);
-  // 600 rows of which half are wrong, 600 that are right, 100 that are all wrong.
+  // 600 rows with half of them wrong, 600 correct ones, 100 wrong ones.
   for (int batch = 0; batch < 130; ++batch) {
     devices::StepReport report{.correct = batch < 60 ? 5U : batch < 120 ? 10U : 0U, .rows = 10};
     if (batch == 0) report.beyond = beyond;

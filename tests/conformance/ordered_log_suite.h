@@ -11,17 +11,17 @@
 #include "core/log.h"
 #include "tests/support/text.h"
 
-/// What every OrderedLog promises, in memory or in Kafka.
+/// Guarantees of every OrderedLog, in memory or in Kafka.
 namespace rivulet::testing {
 
-/// One log, empty at first, that can be opened as often as one likes.
+/// One log, initially empty, that can be opened any number of times.
 struct LogWorld {
   std::function<std::unique_ptr<OrderedLog>()> open;
-  /// Called between empty polls; false when it is time to give up.
+  /// Called between empty polls; false ends the wait.
   std::function<bool()> wait;
 };
 
-/// Reads until `count` records came, checking order and bounds on the way.
+/// Reads until `count` records have arrived; checks order and bounds.
 inline std::vector<std::string> read_log(LogWorld& world, OrderedLog& log, std::size_t count,
                                          std::size_t most = 64) {
   std::vector<std::string> texts;
@@ -47,7 +47,7 @@ inline void log_gives_everyone_one_order(LogWorld& world) {
   for (int i = 0; i < 120; ++i) {
     written.push_back(std::to_string(i) + std::string(static_cast<std::size_t>(i % 9), 'x'));
     REQUIRE((i % 40 < 20 ? first : second)->append(bytes_of_text(written.back())));
-    if (i % 20 == 19) {  // the other one writes on only after it has seen this
+    if (i % 20 == 19) {  // the other writer continues only after it has read this
       const auto seen = read_log(world, *world.open(), static_cast<std::size_t>(i + 1));
       REQUIRE(seen == written);
     }
@@ -100,7 +100,7 @@ inline void log_takes_records_from_any_thread(LogWorld& world) {
   for (const int n : next) CHECK(n == each);
 }
 
-/// Each check gets a log of its own.
+/// Each check gets a new log.
 inline void check_ordered_log(const std::function<LogWorld()>& make) {
   for (auto* check : {log_gives_everyone_one_order, log_says_when_it_caught_up, log_of_nothing_is_caught_up,
                       log_takes_records_from_any_thread}) {

@@ -23,11 +23,11 @@
 
 namespace rivulet::testing {
 
-/// Rank 1 of a view of two whose addresses are files of a FolderBook: it connects as a member does, by plain
-/// sockets, and then sends what the test wants.
+/// Rank 1 of a view of two with a FolderBook. It connects as a member does, by plain sockets, and then sends
+/// arbitrary bytes.
 class RawMember {
  public:
-  /// `at_once`: what the first connection sends behind its number; there will be no others.
+  /// `at_once`: sent on the first connection after its number; then no others are opened.
   RawMember(std::filesystem::path folder, std::uint64_t token, const std::string& at_once = "");
   ~RawMember();
   RawMember(const RawMember&) = delete;
@@ -35,9 +35,9 @@ class RawMember {
 
   /// All meshes are connected.
   [[nodiscard]] bool connected() const { return fds_.size() == sync::gloo_door::meshes; }
-  /// False: the other side has closed it.
+  /// False: the peer has closed it.
   bool send(int mesh, const std::string& bytes) const;
-  /// What the other side sends is read and forgotten until it closes. False: it did not in time.
+  /// Discards received bytes until the peer closes. False: it did not in time.
   bool closed_within(int mesh, int ms) const;
 
  private:
@@ -49,7 +49,7 @@ class RawMember {
   std::vector<int> fds_;           ///< by mesh
 };
 
-/// The same member, which is never seen but in the address book.
+/// A member that only publishes its addresses.
 class SilentMember {
  public:
   SilentMember(const std::filesystem::path& folder, std::uint64_t token) {
@@ -66,12 +66,12 @@ class SilentMember {
   int published_ = 0;
 };
 
-/// A preamble and what follows it.
+/// A preamble and its payload.
 inline std::string frame(const sync::gloo_door::Preamble& preamble, const std::string& payload = "");
-/// A message as Gloo sends it.
+/// A message in Gloo's format.
 inline std::string message(int tag, const std::string& payload);
 
-/// Above the other's, so that this side dials.
+/// Above the peer's address, so that this side connects.
 inline sync::gloo_door::Blob blob_of_raw_member() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -123,7 +123,7 @@ inline RawMember::~RawMember() {
   for (const int fd : fds_) ::close(fd);
 }
 
-/// True: there was an address of rank 0 that was not there before.
+/// True: rank 0 has published a new address.
 inline bool RawMember::join_mesh(const std::string& at_once) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
     const std::string name = entry.path().filename().string();

@@ -14,31 +14,31 @@
 #include "tests/support/assigned.h"
 #include "tests/support/wait.h"
 
-/// What every RecordSource promises, whatever stands behind it.
+/// Guarantees of every RecordSource.
 namespace rivulet::testing {
 
-/// A source and the world around it. Partitions begin empty, at offset 0; produce() lets records come.
+/// A source and its environment. Partitions begin empty, at offset 0; produce() adds records.
 struct SourceWorld {
   virtual ~SourceWorld() = default;
   std::string name;
   std::vector<PartitionId> partitions;
-  /// A new source that begins at these offsets, 0 where none is given.
+  /// A new source with these offsets, 0 if not given.
   std::function<std::unique_ptr<stream::RecordSource>(const Offsets& resume)> open;
-  /// `n` more records exist in each partition (or are due from now on).
+  /// Adds `n` records to each partition, or makes them due.
   std::function<void(int n)> produce;
-  /// Time passes, for sources whose time stands still otherwise.
+  /// Advances the clock of sources that have their own.
   std::function<void()> wait = [] {};
-  /// As long passes as 300 records take to come due in a partition that was gained just now.
+  /// Advances the clock by the time in which 300 records of a new partition come due.
   std::function<void()> pass = [] {};
-  /// What the record at an offset holds.
+  /// Content of the record at an offset.
   std::function<std::string(PartitionId, std::int64_t)> value;
-  /// What the world knows was committed, -1 for nothing; empty if it keeps no commits.
+  /// Committed offset in the world, -1 for none; empty if it has no commits.
   std::function<std::int64_t(PartitionId)> committed;
-  bool ends = false;  ///< no record comes after those produced
+  bool ends = false;  ///< the source ends after the produced records
   Duration poll_wait = std::chrono::milliseconds(20);
 };
 
-/// Reads with every promise about order and views checked on the way.
+/// Reads, and checks all guarantees about order and views.
 class SourceReader {
  public:
   SourceReader(SourceWorld& world, stream::RecordSource& source, Offsets start = {})
@@ -46,14 +46,14 @@ class SourceReader {
     for (const auto id : world.partitions) next_[id] = start.contains(id) ? start[id] : 0;
   }
 
-  /// One poll; how many records came.
+  /// Polls once; returns the number of records.
   std::size_t poll(std::size_t most) {
     const auto records = source_.poll(most, world_.poll_wait);
     REQUIRE_MESSAGE(records, records.error().message);
     REQUIRE(records.value().size() <= most);
     for (const auto& record : records.value()) {
       REQUIRE(next_.contains(record.partition));
-      // Neither a gap nor a repetition, and the bytes are those of this very record.
+      // Neither a gap nor a repetition, and the bytes of exactly this record.
       REQUIRE(record.offset == next_[record.partition]);
       REQUIRE_FALSE(record.tombstone);
       const std::string text(reinterpret_cast<const char*>(record.value.data()), record.value.size());
@@ -64,7 +64,7 @@ class SourceReader {
     return records.value().size();
   }
 
-  /// Polls until every partition stands at `offset`; false if that takes too many empty polls.
+  /// Polls until every partition is at `offset`; false after too many empty polls.
   bool read_to(std::int64_t offset, std::size_t most) {
     for (int idle = 0; idle < 500;) {
       if (std::all_of(next_.begin(), next_.end(), [&](const auto& p) { return p.second >= offset; }))
@@ -74,7 +74,7 @@ class SourceReader {
     return false;
   }
 
-  /// A record more than these would be a repetition or an invention: looks for one for a while.
+  /// A further record would be a repetition or an invention: polls for one for a while.
   void expect_nothing() {
     for (int i = 0; i < 10; ++i) CHECK(poll(100) == 0);
   }
@@ -145,11 +145,11 @@ inline void source_continues_at_any_offset(SourceWorld& world) {
     REQUIRE_MESSAGE(status, status.error().message);
     for (const auto& state : source->partitions()) CHECK(state.next_offset == offset);
   };
-  seek_all(10);  // back, over records handed out
+  seek_all(10);  // back, over delivered records
   CHECK(reader.read_to(60, 9));
-  seek_all(200);  // forward, over records never handed out
+  seek_all(200);  // forward, over undelivered records
   CHECK(reader.read_to(250, 64));
-  for (int i = 0; i < 20; ++i) {  // and while held back, for long
+  for (int i = 0; i < 20; ++i) {  // long enough while paused
     REQUIRE(source->poll(0, world.poll_wait));
     world.wait();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -177,8 +177,8 @@ inline void source_seeks_one_partition_alone(SourceWorld& world) {
   CHECK(reader.read_to(300, 64));
 }
 
-/// One partition after the other, both, and one again: what is not assigned is not read, and what stays goes
-/// on where it was.
+/// One partition, then the other, both, and one again. Unassigned partitions are not read; the remaining one
+/// continues at its position.
 inline void source_gains_and_loses_partitions(SourceWorld& world) {
   INFO(world.name);
   world.produce(300);
@@ -203,12 +203,12 @@ inline void source_gains_and_loses_partitions(SourceWorld& world) {
   };
   read_to(first, 40);
   reader.next()[second] = 100;
-  assign(reads({first, second}, {{second, 100}}));  // gained: the other one goes on
+  assign(reads({first, second}, {{second, 100}}));  // added: the other one continues
   CHECK(reader.read_to(150, 16));
-  assign(reads({second}));  // given up
+  assign(reads({second}));  // removed
   read_to(second, 250);
   reader.next()[first] = 20;
-  assign(reads({first}, {{first, 20}}));  // changed for one another
+  assign(reads({first}, {{first, 20}}));  // exchanged
   read_to(first, 60);
   assign({});
   reader.expect_nothing();
@@ -244,13 +244,13 @@ inline void source_commits_are_kept(SourceWorld& world) {
     positions.push_back({world.partitions[i], 30 + static_cast<std::int64_t>(i)});
   const Status status = source->commit(positions);
   REQUIRE_MESSAGE(status, status.error().message);
-  for (int i = 0; i < 20; ++i) reader.poll(4);  // a commit is asynchronous, reading goes on meanwhile
+  for (int i = 0; i < 20; ++i) reader.poll(4);  // a commit is asynchronous; reading continues
   if (!world.committed) return;
   const auto all_there = [&] {
     return std::all_of(positions.begin(), positions.end(),
                        [&](const auto& p) { return world.committed(p.partition) == p.offset; });
   };
-  // Each part of a commit (finding the coordinator, asking it) may need its deadline and a second attempt.
+  // Each part of a commit (coordinator lookup, request) may need its deadline and a retry.
   wait_until(
       [&] {
         reader.poll(0);
@@ -264,7 +264,7 @@ inline void source_commits_are_kept(SourceWorld& world) {
   CHECK(continued.read_to(60, 16));
 }
 
-/// Each check gets a world of its own.
+/// Each check gets a new world.
 inline void check_record_source(const std::function<std::unique_ptr<SourceWorld>()>& make) {
   for (auto* check :
        {source_gives_everything_in_order, source_holds_back_without_room, source_continues_at_any_offset,

@@ -1,5 +1,5 @@
-// The agreed gradient of unequal batches is the gradient of the pooled batch: through the whole of Worker and
-// session, against one process that computes on the concatenated rows.
+// The agreed gradient of unequal batches equals that of the pooled batch: compares Worker and session with
+// one process that computes on the concatenated rows.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ double relative_l2(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(difference / norm);
 }
 
-/// The rows that every device used in a round, concatenated, through one trainer, step by step.
+/// Trains the rows of all devices, concatenated per round, with one trainer.
 std::vector<double> pooled(const WallsRun& run, const std::vector<RecordedRound>& rounds) {
   const auto& c = run.loaded.config;
   auto device = devices::make_host_device();
@@ -109,7 +109,7 @@ TEST_CASE("Pooled: 25 steps of unequal batches, zero-row devices included, are t
       const double f32 = gap("float32", reduction, devices);
       CHECK(f64 <= 1e-12);
       CHECK(f32 <= 1e-5);
-      CHECK(f32 > 0);  // the two ways really differ in rounding: nothing compares a thing with itself
+      CHECK(f32 > 0);  // rounding differs, so the two computations are independent
     }
   }
 }

@@ -1,4 +1,4 @@
-// What is handed to the evaluator of held-out rows, on real threads.
+// Snapshots for the evaluator of held-out rows, on real threads.
 #include <doctest/doctest.h>
 
 #include "sync/membership/membership.h"
@@ -38,7 +38,7 @@ TEST_CASE("Snapshot: asked for after the last row, the model is handed out in a 
   REQUIRE(steps > 0);
   desk.request();
   CHECK(wait_until([&] { return desk.ready(); }, 30s));
-  desk.request();  // the same model is not measured a second time
+  desk.request();  // the same model is not evaluated twice
   REQUIRE(rounds_pass());
   CHECK_FALSE(desk.ready());
   CHECK(status.steps.load() == steps);

@@ -4,7 +4,7 @@
 #include "sync/collective/state_exchange.h"
 #include "tests/conformance/transport_harness.h"
 
-/// How a view's state reaches the ranks that lack it, over every Transport.
+/// Transfer of a view's state to ranks that lack it, over every Transport.
 namespace rivulet::testing {
 
 inline sync::ViewSpec held_by(Node& node, std::vector<std::uint32_t> holders) {
@@ -36,12 +36,13 @@ TEST_CASE_TEMPLATE_DEFINE(
           if (!node.expect(node.wait(poll) == Progress::done, "nothing came: " + exchange.error().message))
             return;
           const auto taken = exchange.taken();
-          node.expect(std::equal(taken.begin(), taken.end(), state.begin(), state.end()), "other bytes came");
+          node.expect(std::equal(taken.begin(), taken.end(), state.begin(), state.end()),
+                      "other bytes arrived");
         }
         ++have;
         exchange.confirm();
         node.expect(node.wait(poll) == Progress::done, "not settled: " + exchange.error().message);
-        node.expect(have == 4, "settled before everybody had it");
+        node.expect(have == 4, "confirmed before all ranks had it");
       });
       CHECK_MESSAGE(problems.empty(), joined(problems));
     }
@@ -59,9 +60,9 @@ TEST_CASE_TEMPLATE_DEFINE("State exchange: a state that is too long is refused a
         if (exchange.has_state()) {
           exchange.give(pattern(101, 1));
           exchange.confirm();
-          // The other side has closed its end: this one must not wait for ever either.
+          // The peer has closed its endpoint: the exchange must fail, too.
           node.expect(node.wait([&] { return exchange.poll(node.clock.now()); }) == Progress::failed,
-                      "a donor nobody listens to went on");
+                      "a donor without receivers continued");
           node.transport.close();
           return;
         }

@@ -32,7 +32,7 @@ std::unique_ptr<Dataset> numbered_rows(const TempDir& directory, int count, std:
   return std::move(data).value();
 }
 
-/// Every look at it is 5 ms later: what is due does not hang on how busy this machine is.
+/// Advances by 5 ms at each read, so that due records do not depend on the machine's load.
 class SteppingClock final : public Clock {
  public:
   [[nodiscard]] TimePoint now() const noexcept override { return TimePoint(5ms * looks_++); }
@@ -92,7 +92,7 @@ TEST_CASE("Feeder: the tests' own records keep their order, too") {
   constexpr int rows = 2000;
   std::vector<TestRecord> records(rows);
   std::vector<std::string> wanted;
-  const std::string padding(2000, '7');  // so that they take several requests
+  const std::string padding(2000, '7');  // so that they need several requests
   for (int i = 0; i < rows; ++i) wanted.push_back(records[i].value = std::to_string(i) + padding);
   const auto broker = broker_with(1);
   broker->refuse_records(1);
@@ -117,7 +117,7 @@ TEST_CASE("Feeder: each partition gets its rate, also after the change, until th
   CHECK(fed.value().records == 700);
   CHECK(fed.value().seconds == doctest::Approx(2).epsilon(0.01));
   REQUIRE(seen.size() == 9);  // every 250 ms, and at the end
-  // Evenly: at each report each partition has what was due until then, to a record.
+  // Evenly: at each report each partition has exactly the records due until then.
   for (std::size_t i = 0; i < seen.size(); ++i) {
     CAPTURE(i);
     const double t = std::min(seen[i].seconds, 2.0);
@@ -128,7 +128,7 @@ TEST_CASE("Feeder: each partition gets its rate, also after the change, until th
     for (std::size_t p = 0; p < 3; ++p)
       CHECK(std::abs(static_cast<double>(seen[i].per_partition[p]) - due[p]) <= 1);
   }
-  // And with this machine's time on each record.
+  // Each record has this machine's time.
   const auto records = consume(broker->bootstrap_servers(), "t", 0, 0, 400, 10s);
   REQUIRE(records);
   CHECK(records.value()[0].timestamp_ms == doctest::Approx(unix_time_ms()).epsilon(1e-6));
@@ -190,7 +190,7 @@ TEST_CASE("Feeder: repeats until it is stopped") {
 TEST_CASE(
     "Feeder: paced by commits, a slow reader on the embedded broker loses nothing of more than it can keep") {
   const TempDir directory;
-  constexpr int rows = 900;  // 18 MB for a partition that keeps 5
+  constexpr int rows = 900;  // 18 MB for a partition that retains 5
   const auto data = numbered_rows(directory, rows, 20'000);
   const auto broker = broker_with(1);
   auto config = config_for(*broker, {3000});
@@ -211,7 +211,7 @@ TEST_CASE(
   auto source = std::move(reader.open(clock, metrics)).value();
   std::set<std::string> seen;
   std::int64_t next = 0;
-  TimePoint next_commit = clock.now() + 700ms;  // for a while nobody commits at all
+  TimePoint next_commit = clock.now() + 700ms;  // no commits at first
   wait_until(
       [&] {
         const auto records = source->poll(20, 10ms);
@@ -232,7 +232,7 @@ TEST_CASE(
   feeder.join();
   CHECK(fed.records == rows);
   CHECK(fed.held_back > 0);
-  // The proof that it mattered: the first records are gone by now.
+  // Shows that the pace mattered: the first records are deleted.
   const auto ends = watermarks(broker->bootstrap_servers(), "t", 0);
   REQUIRE(ends);
   CHECK(ends.value().first > 0);

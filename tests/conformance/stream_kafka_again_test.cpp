@@ -1,4 +1,4 @@
-// A client that delivers records again: what the source handed out once it does not hand out a second time.
+// A client that delivers records twice: the source filters the repetitions.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <librdkafka/rdkafka.h>
@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// The next call fetches partition 0 of topic "t" again from here, behind the source's back.
+/// The next call fetches partition 0 of topic "t" again from here, unknown to the source.
 std::optional<std::int64_t> go_back_to;
 int rolled_back = 0;
 
-/// A client that is busy refuses to seek: it is asked again.
+/// A busy client rejects a seek: retries it.
 void roll_back(rd_kafka_t* client) {
   for (int tries = 0; go_back_to && tries < 50; ++tries) {
     auto* list = rd_kafka_topic_partition_list_new(1);
@@ -41,7 +41,8 @@ std::vector<std::string> numbers(int from, int to) {
 
 }  // namespace
 
-/// In place of the library's own in this program: the same, with what the test asks for before it.
+/// Replaces the library's function in this program: first does what the test requests, then calls the
+/// original.
 extern "C" rd_kafka_message_t* rd_kafka_consumer_poll(rd_kafka_t* client, int timeout_ms) {
   static const auto real =
       reinterpret_cast<decltype(&rd_kafka_consumer_poll)>(dlsym(RTLD_NEXT, "rd_kafka_consumer_poll"));
@@ -62,6 +63,6 @@ TEST_CASE("Kafka source: records that a client delivers again are not handed out
   }
   CHECK(rolled_back == 2);
   CHECK(opened.source->partitions()[0].next_offset == 60);
-  CHECK(opened.metrics["kafka_records_consumed_total/t"] == 60);  // counted once, too
+  CHECK(opened.metrics["kafka_records_consumed_total/t"] == 60);  // also counted once
   CHECK(opened.errors.empty());
 }

@@ -1,4 +1,4 @@
-// A cluster of which one broker cannot be reached: the partitions of the others are read all the same.
+// A cluster with one unreachable broker: partitions of the others are read.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace {
 
 constexpr int good = 1;
 constexpr int bad = 2;
-/// The promise, and what a busy machine may add.
+/// The guarantee, plus time for a loaded machine.
 constexpr Duration named_within = 30s;
 
-/// Topic "t": partition 0 is led by the good broker, 1 by the bad one; ten records in each.
+/// Topic "t": the good broker leads partition 0, the bad one partition 1; ten records in each.
 std::unique_ptr<EmbeddedBroker> two_brokers() {
   auto cluster = EmbeddedBroker::start({{"t", 2}}, 2);
   REQUIRE_MESSAGE(cluster, cluster.error().message);
@@ -31,7 +31,7 @@ std::unique_ptr<EmbeddedBroker> two_brokers() {
   return std::move(cluster).value();
 }
 
-/// A reader of both partitions: how many records each gave, and how long a poll took at most.
+/// Reads both partitions; counts records of each and the maximum time of a poll.
 struct Reader {
   explicit Reader(const EmbeddedBroker& cluster) : opened(config_of(cluster)) {}
   static testing::KafkaReading config_of(const EmbeddedBroker& cluster) {
@@ -66,7 +66,7 @@ struct Reader {
   std::string error;
 };
 
-/// Of a broker that answers nobody, calls that forget the time come back after a minute.
+/// With a broker that does not answer, calls without a timeout return after a minute.
 constexpr Duration no_minute = 50s;
 
 }  // namespace
@@ -86,7 +86,7 @@ TEST_CASE(
   CHECK(reader.error.empty());
   CHECK(reader.longest < no_minute);
   cluster->set_silent(bad, false);
-  cluster->set_down(bad, true);  // what it was asked it would answer in a minute
+  cluster->set_down(bad, true);  // its answer to the pending request would come in a minute
   cluster->set_down(bad, false);
   CHECK(reader.until([&] { return reader.got[1] == 10; }, named_within));
   CHECK(reader.unreached(1).empty());
@@ -118,7 +118,7 @@ TEST_CASE(
   CHECK(reader.opened.source->partitions()[1].stopped.empty());
   REQUIRE(testing::produce(cluster->bootstrap_servers(), "t", numbered(10, 5)));
   CHECK(reader.until([&] { return reader.got[0] == 15; }, named_within));
-  // The next leader of the partition is asked, and read.
+  // The new leader of the partition is used.
   cluster->set_leader("t", 1, good);
   CHECK(reader.until([&] { return reader.unreached(1).empty(); }, named_within));
   CHECK(reader.longest < no_minute);

@@ -34,7 +34,7 @@ TEST_CASE(
     "asking") {
   auto broker = std::move(stream::EmbeddedBroker::start({{"other", 1}})).value();
   const std::string servers = broker->bootstrap_servers();
-  for (int attempt = 0; attempt < 2; ++attempt) {  // a second time: nothing created it meanwhile
+  for (int attempt = 0; attempt < 2; ++attempt) {  // a second time: the first did not create it
     auto world = kafka_log_world(servers, "rivulet.pump.control");
     const auto log = world.open();
     REQUIRE(log->append(bytes_of_text("early")));

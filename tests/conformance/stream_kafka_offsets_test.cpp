@@ -13,7 +13,8 @@ TEST_CASE("Kafka source: earliest, latest and an offset, each without the half s
   REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(0, 50)));
   auto config = config_for(broker->bootstrap_servers(), "t");
   const RealClock clock;
-  // A logical start costs its half second every time, a busy machine only now and then: one quick try proves.
+  // A logical start always costs its half second, a loaded machine only sometimes: one quick attempt is
+  // proof.
   const auto first_of = [&](StartOffset start) {
     config.start = start;
     std::string value;
@@ -89,7 +90,7 @@ TEST_CASE(
   for (Opened* opened : {&stops, &counts}) {
     CHECK(opened->read(10, 3s).size() == 10);
     for (int i = 0; i < 60; ++i)
-      REQUIRE(opened->source->poll(0, 5ms));  // paused: what was fetched is dropped
+      REQUIRE(opened->source->poll(0, 5ms));  // paused: fetched records are dropped
   }
   for (int i = 0; i < 8; ++i) REQUIRE(testing::produce(servers, "t", numbered(100 + 10 * i, 10, 90'000)));
   stops.read(1000, 2s);
@@ -103,7 +104,7 @@ TEST_CASE(
     got += counts.read(20, 1s).size();
   const auto gaps = counts.source->take_gaps();
   REQUIRE(gaps.size() == 1);
-  // Where each stood: what was on its way to one of them when it paused may have come.
+  // Positions of both; records in flight at the pause may have arrived.
   CHECK(gaps[0].from >= 100);
   CHECK(stopped.next_offset >= 100);
   CHECK(gaps[0].to == stopped.low_watermark);

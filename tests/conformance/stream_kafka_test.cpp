@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Within two of the client's statistics, which say it again where an answer came late.
+/// Within two reports of the client's statistics, which repeat it if an answer was late.
 bool comes(Opened& opened, const std::function<bool()>& what) {
   return wait_until(
       [&] {
@@ -83,7 +83,7 @@ TEST_CASE("Kafka source: a partition that an earlier run read and that is gone e
   config.resume[{0, 7}] = 5;
   Opened opened(config);
   CHECK(opened.read(3, 5s).size() == 3);
-  CHECK(opened.read(1, 1s).empty());  // past the time in which partitions must be found
+  CHECK(opened.read(1, 1s).empty());  // past the time limit for finding partitions
   CHECK(opened.errors.empty());
   CHECK(contains(opened.source->partitions()[1].unreached, "topic \"t\", partition 7 does not exist"));
   config.resume.clear();
@@ -94,7 +94,7 @@ TEST_CASE("Kafka source: a partition that an earlier run read and that is gone e
 }
 
 TEST_CASE("Kafka source: a topic that is made while the source waits for it is found") {
-  // The embedded broker makes a topic when a producer names it: with four partitions.
+  // The embedded broker creates a topic, with four partitions, when a producer names it.
   const auto broker = start_broker({{"other", 1}});
   auto config = config_for(broker->bootstrap_servers(), "late");
   config.open_deadline = 10s;
@@ -202,7 +202,7 @@ TEST_CASE(
   CHECK(opened.read(100, 5s).size() == 100);
   broker->set_down(true);
   CHECK(opened.read(1, 2500ms).empty());
-  REQUIRE(opened.errors.size() == 1);  // librdkafka itself complains several times a second
+  REQUIRE(opened.errors.size() == 1);  // librdkafka itself reports it several times per second
   CHECK(opened.errors[0].code == ErrorCode::source_lost);
   CHECK(contains(opened.errors[0].message, "can be reached"));
   CHECK(contains(std::string(opened.source->unreachable()), "no broker of " + broker->bootstrap_servers()));
@@ -303,7 +303,7 @@ TEST_CASE("Kafka source: what is not committed yet is told once something was co
 
 namespace {
 
-/// An Opened whose client tells its statistics so often.
+/// An Opened whose client reports statistics at this interval.
 Opened telling(const std::string& servers, const std::string& every_ms) {
   auto config = config_for(servers, "t");
   config.properties.emplace_back("statistics.interval.ms", every_ms);
@@ -346,14 +346,14 @@ TEST_CASE(
 
 TEST_CASE("Kafka source: records that its client has fetched and nobody has taken are counted, once") {
   const auto broker = start_broker({{"t", 2}});
-  for (int i = 0; i < 10; ++i)  // of two bytes each; enough of them that some are left on a slow machine
+  for (int i = 0; i < 10; ++i)  // of two bytes each; enough that a slow machine still has some left
     REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(10, 90)));
   auto config = config_for(broker->bootstrap_servers(), "t");
   config.partitions.push_back({"t", {0, 1}});
   config.properties.emplace_back("statistics.interval.ms", "20");
   Opened opened(config);
   CHECK(opened.read(2, 5s).size() == 2);
-  // Statistics are of one moment for both; what comes between two reports is seen in neither or in the next.
+  // Both values are of one moment; what changes between two reports is in neither or in the next.
   double records = 0;
   const auto told = [&] {
     REQUIRE(opened.source->poll(1, 0s));

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A world whose clock the test moves. produce(n) lets the time pass in which n records come due.
+/// A world whose clock the test advances. produce(n) advances it by the time in which n records come due.
 struct ClockedWorld : SourceWorld {
   VirtualClock clock;
   TempDir directory;
@@ -33,7 +33,7 @@ std::unique_ptr<SourceWorld> clocked(const std::string& name) {
   return world;
 }
 
-/// A source counts its rate from its opening. One that is opened late finds all records there already.
+/// A source counts its rate from its opening. A source opened late finds all records present.
 void catch_up(ClockedWorld& world, TimePoint opened) {
   if (opened > TimePoint{}) world.clock.advance_by(300ms);
 }
@@ -50,7 +50,7 @@ std::unique_ptr<SourceWorld> file_world() {
     config.path = path;
     config.format = "csv";
     config.rows_per_second = rate;
-    config.seed = 0;  // as written
+    config.seed = 0;  // unchanged
     const TimePoint opened = world->clock.now();
     auto source = stream::open_file_source(config, world->clock);
     REQUIRE_MESSAGE(source, source.error().message);
@@ -83,7 +83,7 @@ std::unique_ptr<SourceWorld> synthetic_world() {
     REQUIRE(seek(*source, positions));
     return source;
   };
-  // A twin over the same seed, asked for this one record, says what it must hold.
+  // Reads this record from a second source with the same seed.
   world->value = [generate](PartitionId id, std::int64_t offset) {
     VirtualClock clock;
     auto twin = generate(clock, 10 * rate);

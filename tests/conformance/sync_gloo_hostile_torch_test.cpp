@@ -1,5 +1,5 @@
-// A member of a view that sends what Gloo has no place for. The healthy side is a process of its own, this
-// program again, told its role by the environment: at worst it loses one view, and knows by whom.
+// A member of a view that sends messages Gloo has no buffer for. The healthy side is a separate process: this
+// program again, with its role in the environment. It may lose one view, and must name the sender.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using sync::Lane;
 using namespace sync::gloo_door;
 
-constexpr Duration patience = 120s;  // a flood is a million announcements, under TSan too
+constexpr Duration patience = 120s;  // a flood is a million announcements, also under TSan
 
 // ---- the healthy process
 
@@ -29,7 +29,8 @@ void say(const std::string& words) {
   std::fflush(stdout);
 }
 
-/// View after view, each until it is lost: it waits for facts, a header, and a peer that takes its payload.
+/// Plays view after view, each until it is lost: waits for facts, a header, and a peer that takes its
+/// payload.
 void play_healthy(const std::string& folder, std::uint64_t views) {
   const RealClock clock;
   sync::GlooConfig config;
@@ -74,7 +75,7 @@ struct Healthy {
     REQUIRE(started);
     process = std::move(started).value();
   }
-  /// How it lost its next view, to a member that sends so.
+  /// The error with which it lost its next view to such a member.
   std::string lose_to(const std::function<void(const RawMember&)>& send, const std::string& at_once = "") {
     ++views;
     const std::string view = std::to_string(views);
@@ -161,10 +162,10 @@ TEST_CASE("Gloo: whatever a member sends, a healthy process loses the view at wo
     CHECK(lost.find(": 1 rank 1 (device-b)") != std::string::npos);
     CHECK(lost.find("sent an unexpected message: " + attack.why) != std::string::npos);
   }
-  // The 56 bytes: a member's number, and a message before anything else is there.
+  // The 56 bytes: a member's number, and a message before the mesh is complete.
   const std::string early = healthy.lose_to({}, message(lane_tag(Lane::state), ""));
   CHECK_MESSAGE(early.find(": 1 rank 1 (device-b)") != std::string::npos, early);
-  // Announcements are remembered by Gloo, one by one.
+  // Gloo keeps announcements, one by one.
   for (const auto kind : {Preamble::send_ready, Preamble::receive_ready}) {
     std::string many;
     for (int i = 0; i < 4096; ++i) many += frame({48, kind, slot_of(Lane::facts), 0, 16, 0});
@@ -215,7 +216,7 @@ TEST_CASE("Gloo: a view that connects is given up within a moment") {
   REQUIRE(made);
   const SilentMember silent(folder.path(), 7);
   REQUIRE(silent.published());
-  SleepWake().sleep(300ms);  // it waits for the member's words by now, as it would for as long as it likes
+  SleepWake().sleep(300ms);  // now it waits for the member's facts, without a deadline
   CHECK(made.value()->connected() == Progress::pending);
   const TimePoint begin = clock.now();
   made.value().reset();

@@ -1,5 +1,5 @@
-// Views over Gloo that strangers knock at, and views on a port that stays. Each rank is a process of its own:
-// this program again, told its role by the environment.
+// Views over Gloo with connections from non-members, and views on a persistent port. Each rank is a separate
+// process: this program again, with its role in the environment.
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -48,7 +48,7 @@ void say(const std::string& words) {
   std::fflush(stdout);
 }
 
-/// Eight bytes to and from everybody.
+/// Sends eight bytes to every rank and receives theirs.
 bool exchange(Node& node) {
   std::vector<std::byte> mine(8), theirs(8 * node.world());
   std::vector<sync::Ticket> tickets;
@@ -62,7 +62,7 @@ bool exchange(Node& node) {
   return good;
 }
 
-/// Rounds for as long as somebody wants some: the folder has a file `rounds` with how many.
+/// Runs rounds on request: the file `rounds` in the folder has their number.
 void serve_rounds(Node& node, const std::string& folder) {
   for (int done = 0; std::filesystem::exists(folder + "/view");) {
     int wanted = 0;
@@ -123,7 +123,7 @@ struct Ranks {
     processes.push_back(std::move(process).value());
     return *processes.back();
   }
-  /// Every rank makes rounds up to this one.
+  /// Every rank runs rounds up to this one.
   void make_rounds(int up_to) {
     std::ofstream(folder.path() / "rounds.new") << up_to;
     std::filesystem::rename(folder.path() / "rounds.new", folder.path() / "rounds");
@@ -142,7 +142,7 @@ void leave_few_files(const Process& process) {
   REQUIRE(::prlimit(process.pid(), RLIMIT_NOFILE, &few, nullptr) == 0);
 }
 
-/// The one that stays: a device tries out first whether it may listen at all.
+/// The persistent one: a device first tries whether it can listen at all.
 int port_of(const Process& process) {
   std::set<int> ports;
   const auto stays = [&] {
@@ -153,8 +153,8 @@ int port_of(const Process& process) {
   return *ports.begin();
 }
 
-/// N call at a port: silent ones, some with the numbers that Gloo itself would count, some with text.
-/// They leave when all have called. How many were connected?
+/// N non-members connect to a port: silent ones, some with numbers that Gloo would count, some with text. All
+/// disconnect at the end. Returns the number of connections.
 int storm(int port, int strangers) {
   int let_in = 0;
   for (int left = strangers; left > 0; left -= 200) {
@@ -180,7 +180,7 @@ int files_of(const Process& process) {
   return process.stats().value().open_files;
 }
 
-/// Does it use less than half of a core, while nobody wants anything of it?
+/// True if it uses less than half of a core while idle.
 bool is_calm(const Process& process) {
   const RealClock clock;
   const auto cpu = [&] { return process.stats().value().cpu_seconds; };
@@ -208,7 +208,7 @@ TEST_CASE("Gloo: hundreds of strangers before, while and after a view forms take
   const int files = files_of(first);
   CHECK(storm(port, 1000) > 0);
   REQUIRE(first.running());
-  // Who said nothing, and a member's three meshes; nobody of those that said something.
+  // Silent connections, and a member's three meshes; all others are closed.
   CHECK(files_of(first) <= files + 32 + 3 * 2);
   CHECK(is_calm(first));
 

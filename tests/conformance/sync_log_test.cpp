@@ -13,7 +13,7 @@ using namespace rivulet::sync::membership;
 
 namespace {
 
-/// Everything an end has to hand out now, as text, with the promises of every OrderedLog checked on the way.
+/// Reads all entries that the log has now, as text; checks the guarantees of every OrderedLog.
 std::vector<std::string> drain(OrderedLog& log, std::size_t max_entries, std::int64_t& last_offset) {
   std::vector<std::string> texts;
   while (true) {

@@ -1,4 +1,4 @@
-// Bytes that were never set stay in the process: memory is planted, and whatever leaves is searched.
+// Uninitialized bytes stay in the process: plants memory and searches all output.
 #include "sync/transport/gloo_transport.h"
 #include "tests/conformance/walls_suite.h"
 #include "tests/support/planted.h"
@@ -8,7 +8,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// A group over Gloo; what left of it with planted bytes.
+/// Output of a group over Gloo that contained planted bytes.
 std::vector<std::string> leaks_of(const WallsRun& run) {
   PlantedFinds finds;
   const RealClock clock;

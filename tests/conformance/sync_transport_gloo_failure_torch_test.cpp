@@ -1,5 +1,5 @@
-// What happens to a group over Gloo when something goes wrong with one of its processes. Each peer is a
-// process of its own: this program again, told its role by the environment.
+// Failures of processes in a group over Gloo. Each peer is a separate process: this program again, with its
+// role in the environment.
 #include <dirent.h>
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ using sync::Lane;
 using sync::Ticket;
 
 constexpr Duration deadline = 1s;
-/// A killed process closes its sockets only after its memory is gone, and a sanitizer's shadow memory is
+/// A killed process closes its sockets only after its memory is freed, and a sanitizer's shadow memory is
 /// large.
 const Duration slack = std::string(RIVULET_SANITIZE).empty() ? 0s : 10s;
 
@@ -51,8 +51,8 @@ struct Role {
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::string folder, bind, what;
-  std::size_t count = 0;        ///< numbers in a contribution
-  int connect_deadline_s = 60;  ///< long: that processes start slowly is not a finding
+  std::size_t count = 0;        ///< elements of a contribution
+  int connect_deadline_s = 60;  ///< long: slow process starts are not failures
 };
 
 Role role_from_environment() {
@@ -68,7 +68,7 @@ Progress health(sync::Transport& transport) {
   return transport.healthy() ? Progress::pending : Progress::failed;
 }
 
-/// Gathers round after round until something fails. True: the contribution is as it was.
+/// Gathers in a loop until something fails. True: the contribution is unchanged.
 bool gather_for_ever(Node& node, std::size_t count) {
   const sync::AggregationEntry* entry = nullptr;
   for (const auto* e : sync::builtin_aggregations()) entry = e->name == "gather" ? e : entry;
@@ -89,8 +89,8 @@ bool gather_for_ever(Node& node, std::size_t count) {
   return true;
 }
 
-/// Prints READY, then, once the transport has failed:
-/// FAILED <clock ns> <code> <lost rank> <untouched> <files and threads left over> <message>
+/// Prints READY, then, once the transport has failed: FAILED <clock ns> <code> <lost rank> <untouched> <files
+/// and threads left over> <message>
 void play_peer(const Role& role) {
   const RealClock clock;
   SleepWake wake;
@@ -101,7 +101,7 @@ void play_peer(const Role& role) {
   config.connect_deadline = std::chrono::seconds(role.connect_deadline_s);
   auto connect = sync::make_gloo_connect(config, clock);
   REQUIRE(connect);
-  std::thread([] {}).join();  // a sanitizer's own thread, if any, starts with the first of ours
+  std::thread([] {}).join();  // a sanitizer's own thread, if any, starts with our first
   const int files_before = open_files();
   const int threads_before = threads();
   auto made = connect.value()(view_of(role.world, role.rank), book, wake);
@@ -124,7 +124,7 @@ void play_peer(const Role& role) {
   node.wait([&] { return health(*transport); }, 30s);
   const auto now = clock.now().time_since_epoch().count();
   transport->close();
-  // The kernel may list a thread that was joined a little longer.
+  // The kernel may list a joined thread a little longer.
   const auto left_now = [&] { return open_files() - files_before + threads() - threads_before; };
   node.wait([&] { return left_now() <= 0 ? Progress::done : Progress::pending; }, 2s);
   const int left = left_now();
@@ -137,7 +137,7 @@ void play_peer(const Role& role) {
 // ---- in the test
 // --------------------------------------------------------------------------------------------------
 
-/// For messages, which are made also when all is well.
+/// For messages, which are also formatted without an error.
 template <class T>
 std::string trouble_of(const Result<T>& result) {
   return result ? std::string() : result.error().message;
@@ -191,8 +191,8 @@ struct Peers {
     REQUIRE_MESSAGE(process, trouble_of(process));
     processes.push_back(std::move(process).value());
   }
-  /// Every rank but `victim` knows within deadline + 1 s, has taken everything down and names the victim, or,
-  /// when a silent one is only known by who waits for whom, a rank that names the victim.
+  /// Every rank except `victim` reports the failure within deadline + 1 s, has released everything, and names
+  /// the victim. If the victim is silent, it may name another rank that names the victim.
   void check_verdicts(std::uint32_t victim, Duration event) {
     std::set<int> witnesses{static_cast<int>(victim)};
     for (std::uint32_t r = 0; r < processes.size(); ++r) {

@@ -7,8 +7,8 @@
 
 namespace rivulet::testing {
 
-/// A group on real threads over some wires trains, and ends in one state. Under ThreadSanitizer this is where
-/// Ingest, Worker, SyncSession and the buffer are looked at.
+/// A group on real threads trains over a transport and ends in one state. ThreadSanitizer covers Ingest,
+/// Worker, SyncSession and the buffer here.
 inline void check_threads_train(std::uint32_t devices, ThreadedParts parts) {
   runtime::LoadedConfig job = linear_job(devices);
   job.config.batch.tick = std::chrono::milliseconds(10);
@@ -21,7 +21,8 @@ inline void check_threads_train(std::uint32_t devices, ThreadedParts parts) {
     REQUIRE_MESSAGE(!error, error->message);
     CHECK(node.state().stamp.step == 100);
     CHECK(node.status().rows_trained.load() > 0);
-    CHECK((node.status().digests_compared.load() > 0) == (devices > 1));  // one alone compares with nobody
+    CHECK((node.status().digests_compared.load() > 0) ==
+          (devices > 1));  // a single device compares with none
     const auto own = runtime::digest_of(node.state(), node.device());
     REQUIRE(own);
     if (i == 0) digest = own.value().hex();

@@ -19,15 +19,15 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait.h"
 
-/// What the transport suites stand on: ranks as threads, an address book, waiting for tickets.
+/// Shared by the transport suites: ranks as threads, an address book, waits for tickets.
 namespace rivulet::testing {
 
-/// What may pass between an event and who notices it: a sanitizer makes everything some ten times slower.
+/// Maximum time between an event and its detection: a sanitizer makes everything about ten times slower.
 inline Duration noticed_within(Duration d) {
   return (std::string_view(RIVULET_SANITIZE).empty() ? deadline_slack : 10) * d;
 }
 
-/// A Wake that a thread can sleep on.
+/// A Wake on which a thread can sleep.
 class SleepWake final : public Wake {
  public:
   void notify() noexcept override {
@@ -96,7 +96,7 @@ inline sync::ViewSpec view_of(std::uint32_t world, std::uint32_t rank, std::uint
   return view;
 }
 
-/// Bytes that tell who sent them to whom and when.
+/// Bytes that identify sender, receiver and time.
 inline std::vector<std::byte> pattern(std::size_t size, std::uint64_t seed) {
   std::vector<std::byte> bytes(size);
   Rng rng(seed);
@@ -107,7 +107,7 @@ inline std::vector<std::byte> pattern(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
-/// One rank's end, for the thread that plays it. Complaints are collected, checked by the test's own thread.
+/// One rank's endpoint, used by its thread. Collects errors for the test's own thread.
 struct Node {
   sync::Transport& transport;
   SleepWake& wake;
@@ -142,7 +142,7 @@ struct Node {
     return expect(p == Progress::done,
                   what + (p == Progress::failed ? ": " + transport.error().message : ": pending"));
   }
-  /// Nobody closes before everybody has all.
+  /// All ranks finish before any closes.
   void goodbye() {
     std::vector<std::byte> word(8), words(8 * world());
     std::vector<sync::Ticket> tickets;
@@ -157,8 +157,8 @@ struct Node {
 
 using Play = std::function<void(Node&)>;
 
-/// Runs `play` once per rank, each on its own thread with its own transport of one view. Returns complaints.
-/// `polite`: ends with a goodbye.
+/// Runs `play` once per rank, each on its own thread with its own transport of one view. Returns errors.
+/// `polite`: ends with goodbye().
 template <class Net>
 std::vector<std::string> play_group(Net& net, std::uint32_t world, const Play& play, bool polite = true,
                                     std::uint64_t token = 7) {

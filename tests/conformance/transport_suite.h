@@ -3,8 +3,8 @@
 
 #include "tests/conformance/transport_harness.h"
 
-/// What every Transport must do. `Net` has connect(rank) and book(), and a
-/// static constexpr deadline of one second or so.
+/// Requirements for every Transport. `Net` has connect(rank) and book(), and a static constexpr deadline of
+/// about one second.
 namespace rivulet::testing {
 
 using sync::Lane;
@@ -14,7 +14,7 @@ inline std::uint64_t seed_of(std::uint32_t from, std::uint32_t to, std::uint64_t
   return (from * 100 + to) * 100000 + index;
 }
 
-/// Everyone sends `size` bytes to everyone, with receives posted before the sends or after them.
+/// All ranks send `size` bytes to all others, with receives posted before or after the sends.
 inline void exchange(Node& node, std::size_t size, bool receive_first, std::uint64_t index) {
   std::vector<std::vector<std::byte>> out(node.world()), in(node.world());
   std::vector<Ticket> tickets;
@@ -84,7 +84,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: messages of a lane keep their order over m
   CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
-/// A lane whose message does not come, and a lane whose receive is not posted yet, hold up no other lane.
+/// A lane without a message, and a lane without a posted receive, do not block other lanes.
 TEST_CASE_TEMPLATE_DEFINE("Transport: lanes do not wait for each other", Net, transport_lanes) {
   Net net;
   const auto problems = play_group(net, 2, [](Node& node) {
@@ -95,8 +95,8 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: lanes do not wait for each other", Net, tr
     if (node.rank() == 0) {
       const Ticket late = node.transport.send(peer, Lane::section, big);
       const Ticket later = node.transport.receive(peer, Lane::section, big_in);
-      node.finish(node.transport.send(peer, Lane::payload, word), "a short send behind a long one");
-      node.finish(node.transport.receive(peer, Lane::payload, answer), "a short receive behind a long one");
+      node.finish(node.transport.send(peer, Lane::payload, word), "a short send after a long one");
+      node.finish(node.transport.receive(peer, Lane::payload, answer), "a short receive after a long one");
       node.finish(node.transport.send(peer, Lane::sum, word), "the go-ahead");
       node.finish(late, "the long send");
       node.finish(later, "the long receive");
@@ -149,7 +149,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline,
       net, 2,
       [](Node& node) {
         std::array<std::byte, 16> in{};
-        if (node.rank() == 1) {  // says nothing, but stays
+        if (node.rank() == 1) {  // silent, but connected
           node.wait([&] { return node.transport.healthy() ? Progress::pending : Progress::failed; });
           return;
         }
@@ -181,14 +181,15 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a send ahead to a peer that comes later th
     if (node.rank() == 0) {
       const Ticket sent = node.transport.send_ahead(1, Lane::rows, copies);
       static_cast<void>(node.wait(asked, Net::deadline + Net::deadline / 2));
-      node.expect(node.transport.healthy(), "who is not due was lost: " + node.transport.error().message);
+      node.expect(node.transport.healthy(),
+                  "a rank that is not due was lost: " + node.transport.error().message);
       node.finish(node.transport.send(1, Lane::facts, word), "now you are due");
       node.transport.promote(sent);
       node.finish(sent, "the send");
       node.finish(asked, "the answer");
       return;
     }
-    // Comes when it is called: until then it has no receive for what was sent.
+    // Posts its receive only after the request.
     node.finish(asked, "the call");
     std::vector<std::byte> in(copies.size());
     node.finish(node.transport.receive(0, Lane::rows, in), "the copies");
@@ -198,7 +199,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a send ahead to a peer that comes later th
   CHECK_MESSAGE(problems.empty(), joined(problems));
 }
 
-/// Rank 0 alone waits for rank 2, which stays silent; rank 1 has no business with it.
+/// Only rank 0 waits for rank 2, which is silent; rank 1 does not communicate with it.
 TEST_CASE_TEMPLATE_DEFINE("Transport: whom one rank lost is told to the others, and to the lost one", Net,
                           transport_last_words) {
   Net net(Net::deadline);
@@ -258,7 +259,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a peer that closes without a goodbye is no
   const auto problems = play_group(
       net, 3,
       [](Node& node) {
-        // It goes when the others have connected to each other, too.
+        // Leaves after the others have connected to each other, too.
         std::array<std::array<std::byte, 8>, 2> hello{};
         if (node.rank() == 2) {
           for (const std::uint32_t rank : {0U, 1U})
@@ -297,7 +298,8 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: one that has said goodbye may close while 
           return;
         }
         const std::uint32_t peer = 1 - node.rank();
-        static_cast<void>(node.transport.receive_ahead(2, Lane::facts, word));  // never comes, harms nobody
+        static_cast<void>(
+            node.transport.receive_ahead(2, Lane::facts, word));  // never arrives, without consequences
         const Ticket heard = node.transport.receive(2, Lane::shutdown, in);
         node.finish(node.transport.send(2, Lane::shutdown, word), "bye");
         node.finish(heard, "bye");
@@ -331,7 +333,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: counts bytes both ways and wakes its owner
     const Ticket sent = node.transport.send((node.rank() + 1) % 3, Lane::phase, word);
     node.expect(node.wait(got) == Progress::done && node.wait(sent) == Progress::done,
                 "not done without wait()");
-    node.expect(node.wake.notified() > before, "nobody was woken");
+    node.expect(node.wake.notified() > before, "no rank was woken");
   });
   CHECK_MESSAGE(problems.empty(), joined(problems));
 }

@@ -11,11 +11,11 @@
 #include "tests/support/group_support.h"
 #include "tests/support/real_node.h"
 
-/// The extension points of the product: test-only parts that run through Worker and SyncSession as they are,
-/// over every transport.
+/// Extension points of the product: test-only parts run with the unchanged Worker and SyncSession, over every
+/// transport.
 namespace rivulet::testing {
 
-/// What a finished run of a group left behind, whatever it ran over.
+/// Results of a group's run, independent of the transport.
 struct GroupOutcome {
   std::vector<std::string> digests;  ///< by device
   std::vector<std::uint64_t> steps;
@@ -26,7 +26,7 @@ struct GroupOutcome {
   std::vector<std::uint64_t> rows_waiting;
   std::vector<std::optional<Error>> errors;
   std::vector<std::map<PartitionId, runtime::PartitionProgress>> partitions;
-  std::vector<RecordedRound> rounds;  ///< as device 0 saw them
+  std::vector<RecordedRound> rounds;  ///< as recorded by device 0
   std::vector<float> parameters;      ///< of device 0
   std::uint64_t copies_to_host = 0;   ///< of a copying device 0
   std::uint64_t early_used = 0;       ///< by device 0
@@ -40,14 +40,14 @@ struct WallsRun {
   bool copying_device = false;
   std::function<std::vector<std::byte>(std::size_t device, std::size_t index)> row;  ///< null = linear rows
 };
-/// Runs a group to its end over one kind of wire.
+/// Runs a group to its end over one kind of transport.
 using RunGroup = std::function<GroupOutcome(const WallsRun&)>;
 
 GroupOutcome run_simulated(const WallsRun& run);
 GroupOutcome run_on_threads(const WallsRun& run, const std::function<sync::Connect(std::size_t)>& connect_of);
 
-/// The parameters after rounds in which every device makes `steps_of_round` steps of `rows` rows alone, from
-/// what all have agreed on, and the mean of their movements is added to it: without worker, session or wires.
+/// Parameters after rounds in which every device makes `steps_of_round` local steps of `rows` rows from the
+/// agreed parameters, and the mean of their deltas is added: without worker, session or transport.
 std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>& steps_of_round,
                              std::size_t rows);
 
@@ -59,7 +59,7 @@ inline WallsRun walls_run(const std::string& policy, std::uint32_t devices = 3, 
   return run;
 }
 
-/// `rows` from everybody, rounds without end before `rounds`: what others are compared with.
+/// `rows` from every device, until `rounds`: the reference for other runs.
 inline WallsRun even_run(std::uint32_t rows, std::uint64_t rounds) {
   WallsRun run = walls_run("even_rows", 3, rounds);
   run.loaded.config.batch.rows = rows;
@@ -76,7 +76,7 @@ inline void check_agreed(const GroupOutcome& out) {
   }
 }
 
-/// Relative L2 distance of the parameters that two groups ended with.
+/// Relative L2 distance between the final parameters of two groups.
 inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
   REQUIRE(a.size() == b.size());
   double difference = 0;
@@ -110,7 +110,7 @@ inline void walls_suite(const RunGroup& run_group) {
     for (std::size_t i = 0; i < out.errors.size(); ++i) {
       REQUIRE(out.errors[i]);
       INFO(out.errors[i]->message);
-      // A device that fails first closes its view, which others may notice before their own failure.
+      // The first device that fails closes its view, which others may detect before their own failure.
       const bool mine = out.errors[i]->message.find("planted failure") != std::string::npos;
       planted += mine ? 1 : 0;
       CHECK((mine || out.errors[i]->code == ErrorCode::peer_lost));
@@ -142,7 +142,7 @@ inline void walls_suite(const RunGroup& run_group) {
     check_agreed(out);
     CHECK(out.steps[0] == 10);
     std::vector<std::size_t> steps(10, 3);
-    steps[0] = 1;  // as a view begins
+    steps[0] = 1;  // at the start of a view
     CHECK(distance(out.parameters, local_sgd(run, steps, 8)) <= 1e-5);
     std::size_t round = 0;
     for (const auto& r : out.rounds) {
@@ -165,7 +165,7 @@ inline void walls_suite(const RunGroup& run_group) {
       const auto out = run_group(run);
       check_agreed(out);
       CHECK(out.steps[0] == 40);
-      CHECK(out.early_used > 10);  // every compressor's slots leave with the facts
+      CHECK(out.early_used > 10);  // slots of all compressors leave with the facts
       CHECK(out.digests[0] == run_simulated(run).digests[0]);
     }
   }

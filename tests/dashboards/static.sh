@@ -20,6 +20,6 @@ plant dashboards/prometheus/alerts.yaml 's/ratio_rate5m > 0.01/ratio_rate5m > 0.
 must_fail "alertname: RivuletBadRows"
 plant dashboards/prometheus/tests/RivuletDown.yaml 's/alertname: RivuletDown, exp_alerts: \[\]/alertname: RivuletUp, exp_alerts: []/'
 must_fail "RivuletDown has no test in which it is silent"
-plant dashboards/prometheus/tests/RivuletBackpressure.yaml '/# A little more/,$d'
+plant dashboards/prometheus/tests/RivuletBackpressure.yaml '/# Slightly above/,$d'
 must_fail 'the tests of RivuletBackpressure pass although 0.5 is 0.33'
 must_fail 'the tests of RivuletBackpressure pass although it waits for 450s'

@@ -1,4 +1,4 @@
-"""Commands of ours that stand inside sentences and tables are not typed, but they are known, and so are their options."""
+"""Checks that our commands inside sentences and tables exist, with their options. They are not run."""
 import re
 
 CODE = re.compile(r"`(rivulet(?: [^`]*)?)`")
@@ -6,7 +6,7 @@ OTHER = re.compile(r"`((?:cmake|docker|pip|scripts|docker/|dashboards/|bench/|-D
 
 
 def commands_known(reference):
-    """docs/reference/command-line.md: `run` -> what its --help says."""
+    """docs/reference/command-line.md: `run` -> output of its --help."""
     parts = re.split(r"^#+ rivulet ?(.*)$", reference, flags=re.M)
     return dict(zip(parts[1::2], parts[2::2]))
 
@@ -26,7 +26,7 @@ def wrong_inline(text, known):
 
 
 def wrong_files(text, root):
-    """Of other commands in sentences: the files of the tree that they name, and the options of the build."""
+    """In other commands in sentences: checks the files of the tree and the options of the build."""
     said = "".join(path.read_text() for path in [root / "CMakeLists.txt", *root.glob("cmake/*.cmake")])
     wrong = []
     for code in OTHER.findall(re.sub(r"```.*?```", "", text, flags=re.S)):

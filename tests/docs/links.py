@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere, and pictures are small."""
+"""Checks that links between pages have a target, and that pictures are small."""
 import re
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -7,13 +7,13 @@ README_LINES = 150
 
 
 def anchors(text):
-    """What headings are called in links: lower case, words joined by -, nothing else."""
+    """Anchors of headings: lower case, words joined by -."""
     titles = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
     return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
 def wrong_links(page, text):
-    """page: the file whose text it is."""
+    """page: the file of the text."""
     wrong = []
     for link in LINK.findall(re.sub(r"```.*?```", "", text, flags=re.S)):
         target, _, anchor = link.partition("#")
@@ -30,7 +30,7 @@ def wrong_links(page, text):
 
 
 def wrong_tree(root):
-    """All pages of the repository, and the length of its first."""
+    """All pages of the repository, and the length of the README."""
     files = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md")),
              *sorted((root / "examples").glob("*/README.md")), root / "dashboards/README.md"]
     wrong = [what for file in files for what in wrong_links(file, file.read_text())]

@@ -1,4 +1,4 @@
-"""What a page of the documentation tells its reader to type, and the files that it shows."""
+"""Commands and files in a page of the documentation."""
 import re
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ class Block:
 
     @property
     def file(self):
-        """The name in the first line of a file that is shown whole: `# device.toml`; None if it is a piece of one."""
+        """The name in the first line of a complete file: `# device.toml`; None for a fragment."""
         found = FILE.match(self.lines[0]) if self.language == "toml" and self.lines else None
         return found[1] if found else None
 
@@ -37,12 +37,12 @@ def blocks(text):
         elif fence:
             open_, indent = Block(fence[2], number), len(fence[1])
     if open_:
-        raise ValueError(f"line {open_.line}: a block without an end")
+        raise ValueError(f"line {open_.line}: unterminated block")
     return found
 
 
 def unseen(text):
-    """Lines of blocks that are indented instead of fenced: nobody could tell commands from drawings in them."""
+    """Lines of indented instead of fenced blocks: these may be commands or drawings."""
     outside, inside = [], False
     for number, line in enumerate(text.splitlines(), 1):
         if FENCE.match(line):
@@ -68,11 +68,11 @@ def without_comment(line):
 @dataclass(frozen=True)
 class Command:
     text: str
-    code: int = 0  # that it ends with
+    code: int = 0  # expected exit code
 
 
 def commands(block):
-    """One for each line of a block of shell; a line that ends with a backslash goes on in the next. A comment may say `ends with 78`."""
+    """One command per line of a shell block; a backslash at the end continues it. A comment may contain `ends with 78`."""
     found, begun = [], ""
     for line in block.lines:
         code = without_comment(line).rstrip()

@@ -1,7 +1,7 @@
-"""Where the commands of the pages are typed: a machine of its own, as far as they can tell.
+"""Environment for the commands of the pages: an isolated machine from their point of view.
 
 `enter` starts a program in namespaces with nothing but loopback, empty /tmp, /run, /var/lib, and all else only to be read; in there
-localhost:9092 is a real Kafka, and kafka-1.example.org:9093 the same one for those with a password."""
+localhost:9092 is a real Kafka, and kafka-1.example.org:9093 the same one with a password."""
 import os
 import shlex
 import shutil
@@ -56,19 +56,19 @@ cat server.pkcs8 server.crt ca.pem > server.pem
 
 
 def enter(command, folder, **more):
-    """Runs it in there until it ends, and with it all that it started; what it leaves in `folder` stays."""
+    """Runs it inside to its end, and ends all of its children; its files in `folder` remain."""
     (folder / "hosts").write_text(f"127.0.0.1 localhost {HOST}\n")
     (folder / "tmp").mkdir(mode=0o1777)
     words = ["bwrap", "--die-with-parent", "--unshare-net", "--unshare-pid", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
              "--bind", str(folder / "tmp"), "/tmp", "--tmpfs", "/run", "--tmpfs", "/var/lib", "--bind", str(folder / "hosts"), "/etc/hosts",
              "--tmpfs", "/etc/ssl/certs"]
-    # They may lie below /tmp, which is another one in there.
+    # They may be below /tmp, which is replaced inside.
     words += ["--ro-bind", str(ROOT), str(ROOT), "--bind", str(folder), str(folder)]
     return subprocess.run([*words, "--", *map(str, command)], **more)
 
 
 def java(folder, main_class, heap="-Xmx384m"):
-    """Of Kafka's jars. One compiler tier and one collector thread: what starts fastest."""
+    """Java command for Kafka's jars. One compiler tier and one collector thread start fastest."""
     jars = processes.cache() / "kafka-3.9.1"
     if not (jars / "kafka_2.13-3.9.1.jar").exists():
         sys.exit(f"no Kafka jars in {jars}: run scripts/setup --for tests")
@@ -79,7 +79,7 @@ def java(folder, main_class, heap="-Xmx384m"):
 
 
 def start_kafka(folder):
-    """The broker, once it answers. Needs to be in there."""
+    """Starts the broker and waits until it answers. Must run inside."""
     folder.mkdir()
     (folder / "san.cnf").write_text(f"subjectAltName=DNS:{HOST}\n")
     subprocess.run(["bash", "-euc", CERTIFICATES], cwd=folder, check=True, capture_output=True)
@@ -102,7 +102,7 @@ def start_kafka(folder):
 
 
 def write_tools(folder):
-    """Kafka's own tools, which are not on this machine, for the jars that are."""
+    """Kafka's own tools, as wrappers for its jars."""
     folder.mkdir()
     for name, main in TOOLS.items():
         command = java(folder, main, "-Xmx96m")
@@ -112,7 +112,7 @@ def write_tools(folder):
 
 
 def make_desk(folder):
-    """A page's working folder: the repository as far as commands name parts of it, and room for what they write."""
+    """A page's working folder: the parts of the repository that commands name, and space for output."""
     folder.mkdir()
     for part in ("build", "core", "dashboards", "docker", "docs", "examples", "scripts"):
         (folder / part).symlink_to(ROOT / part)

@@ -1,4 +1,4 @@
-"""The tutorial's presses: messages in the units that sensors have, and the state that they come from. Seeded."""
+"""The tutorial's presses: messages in the units of sensors, and their true state. Seeded."""
 import json
 import random
 

@@ -1,4 +1,4 @@
-"""Types the commands of one page, one after the other, as a reader would who has a terminal for each that does not end."""
+"""Runs the commands of one page in order, as a reader with a separate terminal for each that does not end."""
 import os
 import re
 import signal
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from place import make_desk, processes
 
-LIMIT_S = 360  # ends what hangs; a slow machine is not a finding
+LIMIT_S = 360  # ends hangs; a slow machine is no error
 ASSIGNS = re.compile(r"^(?:export )?(\w+)=")
 SERVES = re.compile(r"^rivulet (run(?!.*(--stop-after|--dry-run))|broker|feed .*--repeat)")
 WATCHES = re.compile(r"^rivulet top(?!.*--count)|^kcat -C(?!.* -e)")
@@ -18,15 +18,15 @@ PORT = re.compile(r'http="?[\d.]+:(\d+)')
 
 
 class Wrong(Exception):
-    """A command did not do what its page says; with what it said."""
+    """A command did not behave as its page describes; with its output."""
 
 
 @dataclass
 class Service:
-    """What runs in a terminal of its own until the page is done, or a command ends it."""
+    """A process in a separate terminal until the page is done, or a command ends it."""
     command: str
     process: processes.Running
-    awaited: bool = False  # has been seen ready
+    awaited: bool = False  # was ready
 
 
 class Typist:
@@ -34,7 +34,7 @@ class Typist:
         self.page, self.show = page, show
         self.desk = make_desk(folder / "desk")
         self.logs = folder
-        self.kept = ""  # variables that the page has set
+        self.kept = ""  # variables set by the page
         self.services, self.started = [], 0
         self.environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(self.desk), "LC_ALL": "C.UTF-8"}
 
@@ -42,7 +42,7 @@ class Typist:
         return self
 
     def __exit__(self, *error):
-        """Nothing of a page that went wrong is left for the next one."""
+        """Ends all processes of a failed page."""
         for one in self.services:
             one.process.signal(signal.SIGKILL)
             one.process.ended(10)
@@ -54,7 +54,7 @@ class Typist:
         return ["bash", "-euo", "pipefail", "-c", self.kept + command]
 
     def type(self, command, code=0):
-        """What it said, if it is one that ends by itself."""
+        """Output of a command that ends by itself."""
         said = ""
         started = time.monotonic()
         killed = self.newest_device() if command.startswith("kill ") else None
@@ -83,7 +83,7 @@ class Typist:
 
     def run(self, command, code=0):
         done, until = self.typed(command), time.monotonic() + 20
-        # Devices that have just begun save their first state a second later: a reader types it again.
+        # New devices save their first state after a second: a reader repeats the command.
         while done.returncode != code and "error: no checkpoint in" in done.stderr and time.monotonic() < until:
             time.sleep(0.5)
             done = self.typed(command)
@@ -99,7 +99,7 @@ class Typist:
         return [one.process for one in self.services if DEVICE.match(one.command) and one.process.code is None][-1]
 
     def broker_address(self):
-        """What the newest `rivulet broker` says of itself."""
+        """Output of the newest `rivulet broker`."""
         process = [one.process for one in self.services if one.command.startswith("rivulet broker")][-1]
         return processes.until(lambda: BROKER.findall(process.tail()) or None, 20)[0]
 
@@ -115,7 +115,7 @@ class Typist:
         return processes.Running(command, self.bash("exec " + command), self.environment, self.logs / f"{self.started}.log", cwd=self.desk)
 
     def watch(self, command):
-        """What goes on until Ctrl-C is looked at once."""
+        """Checks a command that runs until Ctrl-C once."""
         watching = self.start(command)
         processes.until(lambda: watching.tail().strip() or None, 20)
         watching.signal(signal.SIGINT)
@@ -123,13 +123,13 @@ class Typist:
             raise Wrong(f"{command}\nended with {watching.code}: {watching.tail()}")
 
     def wait_for_services(self):
-        """A reader looks at the devices that were just started before typing on."""
+        """Waits until newly started devices are ready, as a reader does."""
         for one in self.services:
             if not one.awaited and DEVICE.match(one.command):
                 try:
                     processes.until(lambda one=one: self.ready(one), 30)
                 except TimeoutError:
-                    raise Wrong(f"{one.command}\nnever got ready: {one.process.tail()}") from None
+                    raise Wrong(f"{one.command}\nwas never ready: {one.process.tail()}") from None
             one.awaited = True
 
     @staticmethod
@@ -140,7 +140,7 @@ class Typist:
         return bool(port) and processes.get(f"http://127.0.0.1:{port[-1]}/readyz")[0] == 200
 
     def wait_for_ends(self):
-        """Of devices that have said they go."""
+        """For devices that are ending."""
         for one in self.services:
             if DEVICE.match(one.command):
                 one.process.ended(10)
@@ -149,10 +149,10 @@ class Typist:
         return "".join(f"\n--- {one.command}: {one.process.code}\n{one.process.tail()}" for one in self.services)
 
     def finish(self):
-        """What still runs ends well when it is asked to; what a command has killed may have."""
+        """Running processes end successfully on request; killed ones may have failed."""
         running = [one.process for one in self.services if one.process.code is None]
         ended = [one for one in self.services if one.process.code not in (None, 0, -signal.SIGKILL)]
         codes = processes.stop(running)
         wrong = {name: code for name, code in codes.items() if code != 0}
         if wrong or ended:
-            raise Wrong(f"{self.page}: ended with other than 0: {wrong or ended}{self.what_services_say()}")
+            raise Wrong(f"{self.page}: exit code not 0: {wrong or ended}{self.what_services_say()}")

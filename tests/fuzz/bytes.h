@@ -7,7 +7,7 @@
 
 #include "tests/fuzz/target.h"
 
-/// Bytes, text and numbers of one another.
+/// Conversions between bytes, text and numbers.
 namespace rivulet::fuzz {
 
 inline std::string_view text_of(Input input) {

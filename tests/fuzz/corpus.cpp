@@ -1,6 +1,6 @@
-// fuzz_corpus FOLDER           checks that the kept seeds are what the encoders write today
+// fuzz_corpus FOLDER           checks that the stored seeds match the present encoders
 // fuzz_corpus FOLDER --write   writes them
-// Seeds are FOLDER/<target>/seed-NN. Other files there are kept inputs that once found a bug: they stay.
+// Seeds are FOLDER/<target>/seed-NN. Other files there are inputs that once revealed a bug, and are kept.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -31,7 +31,7 @@ void write_file(const fs::path& path, const Bytes& bytes) {
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
-/// Seeds on the disk that no encoder writes any more.
+/// Removes seeds that no encoder writes any more.
 void remove_old(const fs::path& folder, const std::set<std::string>& names) {
   for (const auto& file : fs::directory_iterator(folder)) {
     const std::string name = file.path().filename().string();
@@ -39,7 +39,7 @@ void remove_old(const fs::path& folder, const std::set<std::string>& names) {
   }
 }
 
-/// How many seeds of a target differ from the files.
+/// Returns the number of a target's seeds that differ from the files.
 int handle(const rivulet::fuzz::Target& target, const fs::path& folder, bool write) {
   int different = 0;
   std::set<std::string> names;

@@ -1,4 +1,4 @@
-// What libFuzzer calls: one program for each target, RIVULET_FUZZ_TARGET says of which.
+// Entry point for libFuzzer: one program per target, named by RIVULET_FUZZ_TARGET.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-/// libFuzzer's own mutations, three times in four with checksums made right behind them.
+/// libFuzzer's own mutations; three times in four corrects the checksums after them.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned int seed) {
   size = LLVMFuzzerMutate(data, size, max_size);

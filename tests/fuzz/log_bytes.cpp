@@ -18,7 +18,7 @@ Hello hello_of(const std::string& device, const std::string& nonce) {
   return hello;
 }
 
-/// Keeps a fold beside it, for the offsets and the snapshot that records name.
+/// Maintains a fold in parallel, for the offsets and the snapshot in records.
 class Life {
  public:
   std::int64_t put(const ControlRecord& record) {
@@ -76,7 +76,7 @@ void check_fold(const Fold& fold) {
   for (const auto& [id, device] : fold.devices) {
     RIVULET_CHECK(id == device.hello.device && device.session < fold.next_offset, "a device is what it said");
     RIVULET_CHECK(device.swaps.size() <= swaps_max && device.past_nonces.size() <= past_nonces_max,
-                  "what is remembered of a device is bounded");
+                  "a device's past sessions are bounded");
   }
   for (const auto& [state, disks] : fold.saved)
     RIVULET_CHECK(state.stamp > fold.committed.stamp && !disks.empty(), "only what is newer waits");
@@ -89,20 +89,21 @@ void check_fold(const Fold& fold) {
 void check_goes_on(const Fold& before, const Fold& after) {
   RIVULET_CHECK(after.next_offset >= before.next_offset, "the log is read forwards");
   RIVULET_CHECK(after.view.number >= before.view.number && after.view.number <= before.view.number + 1,
-                "views are counted one by one");
+                "view numbers increase by one");
   RIVULET_CHECK(after.run.number >= before.run.number, "runs are counted upwards");
   const bool same_run = after.run.number == before.run.number;
-  RIVULET_CHECK(!same_run || after.committed.stamp >= before.committed.stamp, "what is committed stays");
+  RIVULET_CHECK(!same_run || after.committed.stamp >= before.committed.stamp,
+                "a committed state stays committed");
 }
 
 void check_snapshot(const Fold& fold) {
   const std::string text = snapshot_of(fold);
   const auto back = fold_of(Snap{"a", 0, fold.next_offset, snapshot_hash(text), text});
-  RIVULET_CHECK(back, "a snapshot of a fold is one that can be begun with");
+  RIVULET_CHECK(back, "a device can begin with the snapshot of a fold");
   Fold expected = fold;
   expected.ignored = {};
   expected.addresses.clear();
-  RIVULET_CHECK(*back == expected, "a snapshot holds all that a fold decides by");
+  RIVULET_CHECK(*back == expected, "a snapshot contains everything that a fold uses");
 }
 
 }  // namespace rivulet::fuzz

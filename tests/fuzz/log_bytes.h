@@ -9,20 +9,20 @@
 namespace rivulet::fuzz {
 
 inline const std::string fuzzed_job = "pumps";
-/// Offsets have holes, as a broker's have.
+/// Offsets have gaps, as in a broker.
 inline constexpr std::int64_t offset_step = 3;
 
-/// Two devices meet, train, save, one comes back, all end: every type of record at least once. Folded at
-/// offsets 0, 3, 6, ... every one of them counts.
+/// Two devices meet, train, save, one returns, all end: every type of record once or more. Folded at offsets
+/// 0, 3, 6, ... all of them count.
 std::vector<sync::membership::ControlRecord> records_of_a_life();
 
-/// What must hold of every fold, whatever was said: tables within their bounds, a view that hangs together.
+/// Invariants of every fold, for any records: bounded tables, a consistent view.
 void check_fold(const sync::membership::Fold& fold);
 
-/// What never goes back from one record to the next of one run.
+/// Values that never decrease between two records of one run.
 void check_goes_on(const sync::membership::Fold& before, const sync::membership::Fold& after);
 
-/// A device that begins with a snapshot of `fold` stands where it stands.
+/// A device that begins with a snapshot of `fold` has the same state.
 void check_snapshot(const sync::membership::Fold& fold);
 
 }  // namespace rivulet::fuzz

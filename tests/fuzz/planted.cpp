@@ -1,5 +1,5 @@
-// A guard that is never seen to bite guards nothing: this reads beyond its input behind four bytes that a
-// search must find. scripts/fuzz fails when it does not.
+// Proves that the fuzzer finds bugs: this target reads beyond its input after four bytes that a search must
+// find. scripts/fuzz fails if it does not.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

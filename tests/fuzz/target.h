@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-/// What is fuzzed: functions that read bytes from outside. A target is one file tests/fuzz/targets/<name>.cpp
-/// that defines `const Target target_<name>`; the build finds it and makes the program fuzz_<name> of it.
+/// Fuzz targets: functions that read external bytes. A target is one file tests/fuzz/targets/<name>.cpp that
+/// defines `const Target target_<name>`; the build finds it and creates the program fuzz_<name>.
 namespace rivulet::fuzz {
 
 using Bytes = std::vector<std::byte>;
@@ -13,11 +13,11 @@ using Input = std::span<const std::byte>;
 
 struct Target {
   std::string_view name;
-  /// Reads `input` as the product would, and checks what must hold of whatever is accepted (RIVULET_CHECK).
+  /// Reads `input` as the product does, and checks the invariants of accepted input (RIVULET_CHECK).
   void (*run)(Input input);
-  /// What the product's own encoders write: where a search begins. The same in every run.
+  /// Output of the product's own encoders, as start of a search. Deterministic.
   std::vector<Bytes> (*seeds)();
-  /// Makes checksums right again, as a careful forger would, so that deeper checks are reached. May be null.
+  /// Corrects checksums, as a careful forger does, so that deeper checks are reached. May be null.
   void (*seal)(Bytes& input) = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// The same rows through four processes over Gloo and through the simulation: the same bits after 200 rounds.
+// The same rows in four processes over Gloo and in the simulation: the same bits after 200 rounds.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,11 +45,11 @@ runtime::LoadedConfig job(const std::string& model) {
   return loaded;
 }
 
-/// A device that steps by itself, of which nothing is asked, takes what waits: that depends on timing.
+/// Local steps without a request take the waiting rows, whose number depends on timing.
 void take_six_rows(runtime::Config& c) {
   c.batch.policy = "fixed";
   c.batch.rows = 6;
-  c.batch.max_wait = std::chrono::minutes(1);  // no step is left out because rows come late
+  c.batch.max_wait = std::chrono::minutes(1);  // no step is skipped because rows are late
 }
 
 /// Raw u8 rows: MNIST for lenet5, seeded noise with a learnable tint for cnn.
@@ -79,7 +79,7 @@ std::unique_ptr<stream::RecordSource> rows_of(const runtime::Config& c, std::siz
       clock);
 }
 
-/// What a run says about itself, through a pipe.
+/// Results of a run, sent through a pipe.
 struct Outcome {
   char digest[33] = {};
   std::uint64_t steps = 0;
@@ -136,7 +136,7 @@ Outcome simulated(const runtime::LoadedConfig& loaded) {
   return outcome_of(group->node(2));
 }
 
-/// Runs `work` in a process of its own: this one never starts a thread of LibTorch, so it may fork again.
+/// Runs `work` in a separate process: this one never starts a thread of LibTorch, so it may fork again.
 struct Forked {
   pid_t pid = -1;
   int pipe = -1;

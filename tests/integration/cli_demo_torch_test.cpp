@@ -27,7 +27,7 @@ std::unique_ptr<Process> start_demo(const std::vector<std::string>& arguments) {
   return std::move(demo).value();
 }
 
-/// Of the processes `pids`, those that still run.
+/// The processes of `pids` that still run.
 std::vector<pid_t> alive(const std::vector<pid_t>& pids) {
   std::vector<pid_t> left;
   for (const auto pid : pids) {
@@ -83,7 +83,7 @@ TEST_CASE("Demo: the last line is one object with exactly the fields that were p
     CHECK(device["bytes_sent"].get<double>() > 0);
     CHECK(device["digest"] == summary["devices"][0]["digest"]);
   }
-  // Uneven streams: b = S * T, so the fast one trains with larger batches.
+  // Uneven streams: batch = rate × tick, so the fast one trains with larger batches.
   CHECK(summary["devices"][0]["batch_mean"].get<double>() >
         1.3 * summary["devices"][1]["batch_mean"].get<double>());
   CHECK(std::filesystem::exists(folder.path() / "kept" / "job.toml"));

@@ -1,5 +1,4 @@
-// `rivulet validate --environment`: each part of what a device needs is tried, and named when it is not
-// there.
+// `rivulet validate --environment` checks every requirement of a device, and names missing ones.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -14,7 +13,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// A job of two devices on an embedded broker with topics `rows` (2 partitions) and its own control topic.
+/// A job of two devices on an embedded broker with topic `rows` (2 partitions) and its control topic.
 struct Place {
   Place() {
     folder.write("device.toml",
@@ -61,7 +60,7 @@ TEST_CASE("Environment: what is not there is named, and the exit says so") {
     CHECK_MESSAGE(wrong.status.code == 69, arguments.back());
     CHECK_MESSAGE(contains(wrong.output, said), said << "is not in\n" << wrong.output << wrong.errors);
   }
-  // Said already of the configuration itself.
+  // The check of the configuration already reports it.
   const auto token = place.validate(
       {"--http", "192.0.2.1:9464", "--set", "http.token_file=" + (place.folder.path() / "none").string()});
   CHECK(token.status.code == 78);

@@ -1,4 +1,4 @@
-// From labels that are text in a topic to a model that is measured by their names.
+// From text labels in a topic to a model that is evaluated by their names.
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -1,5 +1,4 @@
-// A job whose configuration has changed meets the states that it saved before; and names that are nearly
-// right.
+// A job with a changed configuration finds its earlier states; and almost correct names.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -36,7 +35,7 @@ std::string machine_rows(int rows) {
   return text;
 }
 
-/// A job on a broker, which has trained on the first rows of its topic and ended.
+/// A job on a broker that has trained on the first rows of its topic and ended.
 struct Job {
   explicit Job(int rows = 1500) {
     broker = start_broker("machines", "machines:1");
@@ -80,7 +79,7 @@ listen = "off"
     return rivulet_run(words);
   }
   [[nodiscard]] RunOutput run(const Arguments& more) const { return command({"run"}, more); }
-  /// Every file of the device with its bytes, but for its log of decisions.
+  /// All files of the device with their bytes, except its decision log.
   [[nodiscard]] std::set<std::string> files() const {
     std::set<std::string> all;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(at("data")))

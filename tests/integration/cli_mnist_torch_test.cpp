@@ -1,4 +1,4 @@
-// The headline: four devices train LeNet-5 on MNIST that arrives through a broker, as scripts/demo does it.
+// The main use case: four devices train LeNet-5 on MNIST from a broker, as in scripts/demo.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -28,7 +28,7 @@ TEST_CASE(
     CHECK(summary["parameters_equal"] == true);
     const int rounds = summary["rounds"].get<int>();
     CHECK(rounds > 0);
-    CHECK(summary["digests_compared"].get<int>() > 2 * rounds);  // by all of four, but for the last
+    CHECK(summary["digests_compared"].get<int>() > 2 * rounds);  // by all four, except for the last
     CHECK(summary["time_to_accuracy_s"].contains("0.90"));
     REQUIRE(summary["devices"].size() == 4);
     for (const auto& device : summary["devices"]) CHECK(device["digest"] == summary["devices"][0]["digest"]);

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What clears a screen, in one byte and in two, hides the line before it, and begins one of its own.
+/// Clears a screen, in one byte and in two, hides the line before it, and begins a forged one.
 const std::string hostile =
     "{\x1b[2J\x9b"
     "31m\xc2\x9b"

@@ -1,4 +1,4 @@
-// Somebody pulls the plug of the demo's devices: with kill -9, with a polite signal, of one, of all.
+// Ends the demo's devices: by kill -9 or SIGTERM, one or all.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -31,7 +31,7 @@ int times_in(const std::string& text, const std::string& part) {
   return times;
 }
 
-/// `rivulet demo --json` in a folder that is kept; what it shows is on stderr.
+/// `rivulet demo --json` in a folder that is kept; the view is on stderr.
 class PluggedDemo {
  public:
   PluggedDemo(int devices, const std::string& rates, int seconds) {
@@ -50,7 +50,7 @@ class PluggedDemo {
   Process& process() { return *demo_; }
   [[nodiscard]] std::filesystem::path kept() const { return folder_.path() / "kept"; }
 
-  /// Of the devices that run now: name -> pid.
+  /// Running devices: name -> pid.
   [[nodiscard]] std::map<std::string, pid_t> pids() const {
     std::map<std::string, pid_t> found;
     for (const auto pid : children_of(demo_->pid())) {
@@ -61,7 +61,7 @@ class PluggedDemo {
     }
     return found;
   }
-  /// As the newest checkpoint of this device and the broker have it; {} if there is none yet.
+  /// From the newest checkpoint of this device and the broker; {} if there is none yet.
   [[nodiscard]] Json ledger(const std::string& device, bool offline = false) const {
     ProcessOptions options;
     options.command = {rivulet_binary(), "ledger",
@@ -76,7 +76,7 @@ class PluggedDemo {
     return times_in(text_of(kept() / (device + ".log")), "group formed");
   }
   bool wait_for(const std::string& text, Duration deadline) { return demo_->wait_for_output(text, deadline); }
-  /// Waits for its end, which must be a good one; the object that it says last.
+  /// Waits for its successful end; returns the object in its last line.
   Json summary(Duration deadline) {
     const auto ended = demo_->wait(deadline);
     REQUIRE(ended);
@@ -91,7 +91,7 @@ class PluggedDemo {
   }
 
  private:
-  /// From the first row that there was: each was trained, once, in what the group holds in the end.
+  /// From the first row on: each was trained once in the group's final state.
   void check_ledger() const {
     for (const auto& one : ledger("device-1", true)["partitions"]) {
       CHECK(one["start"] == Json::array({0, 0}));
@@ -116,7 +116,8 @@ std::vector<int> restarts_in(const Json& summary) {
 
 TEST_CASE("Plug: kill -9 of the device with 800 rows/s; the others wait for it, its rows are still there") {
   PluggedDemo demo(3, "800,200,100", 24);
-  // The embedded broker forgets: so long that the beginning of its log is gone when the plug is pulled.
+  // The embedded broker drops old records: long enough that the beginning of its log is deleted before the
+  // kill.
   Json before;
   REQUIRE(wait_until(
       [&] {
@@ -167,7 +168,7 @@ TEST_CASE("Plug: kill -9 of all devices at once; the group goes on from what it 
 }
 
 TEST_CASE("Plug: a device that is asked to go, alone, is missed and comes back") {
-  PluggedDemo demo(2, "400,100", 24);  // seconds count also while a device is missed
+  PluggedDemo demo(2, "400,100", 24);  // seconds also count while a device is missing
   REQUIRE(wait_until([&] { return demo.times_formed("device-2") == 1; }, 30s));
   const auto victim = demo.pids().at("device-2");
   ::kill(victim, SIGTERM);

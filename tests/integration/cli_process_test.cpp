@@ -109,7 +109,7 @@ TEST_CASE("Program: a broker that is not there is exit 69 within seconds, and na
   CHECK(contains(said.output, "fail"));
   CHECK(contains(said.output, address));
   CHECK(last_line(said.output) == file + " has no errors, but cannot run here: 1 check failed");
-  CHECK_FALSE(std::filesystem::exists(folder.path() / "data"));  // it only looked
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "data"));  // the command is read-only
 }
 
 TEST_CASE("Program: the broker says its address first, its limits, and ends with a signal") {
@@ -243,7 +243,7 @@ TEST_CASE("Program: top ends with a signal while a device's answer trickles") {
     REQUIRE(top);
     REQUIRE(wait_until([&] { return device.trickles(); }, 20s));
     top.value()->send_signal(signal);
-    const auto ended = top.value()->wait(3s);  // sooner than it would give up on the answer
+    const auto ended = top.value()->wait(3s);  // before its timeout for the answer
     REQUIRE(ended);
     CHECK(ended->code == 0);
     CHECK_FALSE(contains(top.value()->output(), "no answer"));

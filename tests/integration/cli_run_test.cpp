@@ -1,4 +1,4 @@
-// What a run of the program does and leaves behind.
+// Effects and results of `rivulet run`.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -85,7 +85,7 @@ TEST_CASE("Program: simulate looks at held-out rows as often as the configuratio
     std::ifstream table(folder.path() / "accuracy.csv");
     return std::count(std::istreambuf_iterator<char>(table), {}, '\n');
   };
-  // A heading, a look each time, and one at the end.
+  // A heading, one line per update, and one at the end.
   CHECK(looks("2s") == 1 + 4 + 1);
   CHECK(looks("5s") == 1 + 1 + 1);
 }
@@ -166,11 +166,11 @@ TEST_CASE(
   }
   CHECK(train("first", "b").status.code == 78);
   CHECK(all() == before);
-  // Without its mark the folder is still not this job's: its checkpoints say so.
+  // Without its owner file the folder still belongs to the other job, as its checkpoints show.
   fs::remove(data / "owner");
   const auto unmarked = train("second", "a");
   CHECK(unmarked.status.code == 78);
-  CHECK(contains(unmarked.errors, "holds a checkpoint of job first"));
+  CHECK(contains(unmarked.errors, "contains a checkpoint of job first"));
   CHECK(all().size() == before.size() - 1);
   CHECK(train("first", "a").status.code == 0);
 }
@@ -255,7 +255,7 @@ TEST_CASE(
   REQUIRE(shown["partitions"].size() == 1);
   CHECK(shown["partitions"][0]["topic"] == "mnist");
   CHECK(shown["partitions"][0]["rows_trained"] == shown["rows"]);
-  CHECK(shown["partitions"][0]["next"] == shown["rows"]);  // one row a record, from offset 0, none dropped
+  CHECK(shown["partitions"][0]["next"] == shown["rows"]);  // one row per record, from offset 0, none dropped
   const auto verified = rivulet_on({"checkpoint", "verify"});
   CHECK(verified.status.code == 0);
   CHECK(contains(verified.output, "ok  "));
@@ -325,7 +325,7 @@ TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no m
 
 namespace {
 
-/// /metrics of a device of its own whose rows hardly come, once it is ready.
+/// /metrics of a single device with very few rows, once it is ready.
 std::string metrics_when_ready(const std::string& source, const std::string& data_dir,
                                const std::vector<std::string>& more) {
   const int port = free_port();
@@ -422,7 +422,7 @@ TEST_CASE(
   const auto written = std::filesystem::last_write_time(state);
   auto holder = Process::start(rivulet_with(with({})));
   REQUIRE(holder);
-  REQUIRE(holder.value()->wait_for_output("msg=starting", 30s));  // it has the folder
+  REQUIRE(holder.value()->wait_for_output("msg=starting", 30s));  // it has locked the folder
   const auto second = rivulet_run(with({"--stop-after", "rounds=3"}), 30s);
   CHECK(second.status.code == 78);
   CHECK(contains(second.errors, "is in use by another rivulet run"));

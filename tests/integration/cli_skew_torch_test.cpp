@@ -1,4 +1,4 @@
-// Ten devices that each see one digit: what copies of rows are for.
+// Ten devices with one digit each: the purpose of injected rows.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

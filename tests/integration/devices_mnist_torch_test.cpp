@@ -1,4 +1,4 @@
-// A real model on real images: the first test of the whole device side without a group.
+// A real model on real images: the whole device side without a group.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t pixels = 28 * 28;
 
-/// The first images of a split, normalised, in memory a device gave.
+/// The first images of a split, normalised, in device memory.
 Rows images(const ModelConfig& config, stream::Split split, std::size_t count) {
   const auto data = stream::open_dataset(source_path("examples/mnist/data"), split);
   REQUIRE_MESSAGE(data, (data ? "" : data.error().message));
@@ -34,7 +34,7 @@ Rows images(const ModelConfig& config, stream::Split split, std::size_t count) {
   return rows;
 }
 
-/// Of 2 000 images it never saw, those that it gets right after 30 000 others.
+/// Number of 2 000 unseen images that are predicted correctly after training on 30 000 others.
 std::uint64_t correct_after_training(const ModelConfig& config) {
   const auto device = make_host_device();
   const auto trainer = make_trainer(config, *device);

@@ -1,4 +1,4 @@
-// A real device on a disk that is full: a small tmpfs of this process's own mount namespace.
+// A real device on a full disk: a small tmpfs in this process's own mount namespace.
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A disk with so much room. Nobody else sees it, and it is gone with this process.
+/// A disk of this size. No other process sees it, and it disappears with this process.
 class SmallDisk {
  public:
   SmallDisk(fs::path at, const char* size) : at_(std::move(at)) {
@@ -63,7 +63,7 @@ double number_behind(const std::string& page, const std::string& name) {
 TEST_CASE("Full disk: the device goes on, keeps what it has, says so, and saves again when there is room") {
   const TempDir folder;
   const auto checkpoints = folder.path() / "checkpoints";
-  SmallDisk disk(checkpoints, "240k");  // two states of 95 KB, and no third
+  SmallDisk disk(checkpoints, "240k");  // room for two states of 95 KB, but not three
   const int port = free_port();
   const auto config = source_path("examples/mnist/device.toml");
   const auto device =

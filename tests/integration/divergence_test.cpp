@@ -1,4 +1,4 @@
-// A reading that a model does not survive, in a group of real devices: it goes back to its last good
+// A value that makes the model diverge, in a group of real devices: it rolls back to its last good
 // checkpoint.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int none = -1;
 
-/// A plane through three numbers of a size; one number is absurd.
+/// A plane through three features of this size, with one absurd value.
 void write_rows(const std::filesystem::path& path, int rows, int absurd_at, double size = 1) {
   std::ofstream out(path);
   Rng rng(3);
@@ -34,7 +34,7 @@ void write_rows(const std::filesystem::path& path, int rows, int absurd_at, doub
   }
 }
 
-/// Nothing between the model and its rows: neither normalized nor clipped.
+/// Rows reach the model unchanged: neither normalized nor clipped.
 std::string job(int devices, const std::string& more) {
   return fmt::format(
       "[job]\nname = \"planes\"\ndevices = {}\nseed = 5\n[source]\ntopics = [\"planes\"]\n[decode]\n"
@@ -125,11 +125,11 @@ TEST_CASE(
     "Divergence: three devices go back together, one without its files and one that dies, and are right on "
     "97 "
     "rows of 100 again") {
-  // Own steps would be refused, and nothing diverge.
+  // Local steps would be rejected before the model diverges.
   Group group(3, "[sync]\npolicy = \"every\"\n");
   group.feed(30'000, none);
   group.all_learn();
-  // One has lost its files: it takes the state from the others.
+  // One device has lost its files and gets the state from its peers.
   std::size_t lost = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(group.data_of(1)))
     if (file.path().extension() == ".ckpt" && std::filesystem::remove(file.path())) ++lost;
@@ -137,12 +137,12 @@ TEST_CASE(
   const auto feed = group.start_feed(40'000, 0);
   REQUIRE(
       wait_until([&] { return contains(group.devices[0].process->errors(), "the group rolls back"); }, 120s));
-  // Another one dies on the way there.
+  // Another one dies during the rollback.
   group.devices[2].process->send_signal(SIGKILL);
   REQUIRE(group.devices[2].process->wait(10s));
   group.devices[2] = group.start(2);
   group.end_feed(*feed);
-  group.feed(6000, none);  // for who comes back late
+  group.feed(6000, none);  // for devices that return late
   group.all_learn();
   for (const auto& one : group.devices) one.process->send_signal(SIGTERM);
   for (const auto& one : group.devices) {

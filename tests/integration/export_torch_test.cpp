@@ -1,4 +1,4 @@
-// What `rivulet checkpoint export` writes is loaded by Python's own library, and computes the same outputs.
+// Python's own library loads the output of `rivulet checkpoint export`, and computes the same outputs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t rows_compared = 16;
 
-/// A model after a few steps, so that batch norm's statistics and every bias have moved.
+/// A model after a few steps, so that batch norm's statistics and every bias have changed.
 devices::ModelState trained(devices::Trainer& trainer, const devices::ModelConfig& config,
                             devices::Device& device) {
   auto state = make_state(trainer, device, 7);
@@ -142,7 +142,7 @@ TEST_CASE("Export: Python loads every model by its names and shapes, and its out
     const std::vector<double> ours(one.expected.begin(), one.expected.end());
     REQUIRE(theirs.size() == ours.size());
     const double off = relative_l2(theirs, ours);
-    CHECK(off < 2e-6);  // the same numbers added in another order
+    CHECK(off < 2e-6);  // the same terms added in another order
     worst = std::max(worst, off);
   }
   report_figure("export.outputs_relative_l2", worst, "");

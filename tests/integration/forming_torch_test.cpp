@@ -1,5 +1,5 @@
-// How a group forms, again and again, and how a job that cannot run says so: one clear error that names the
-// thing, within seconds, never a hang.
+// Repeated forming of groups, and jobs that cannot run: one clear error that names the cause, within seconds,
+// never a hang.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// One sync.deadline as configured by default, plus what a process needs to start on a loaded machine.
+// The default sync.deadline, plus the start of a process on a loaded machine.
 constexpr Duration one_deadline = 5s;
 constexpr Duration process_start = 5s;
 
@@ -33,7 +33,7 @@ void kill_all(DeviceGroup& group, int devices) {
   for (int i = 0; i < devices; ++i) REQUIRE(group.device(i).wait(10s));
 }
 
-/// Starts all; they form within one deadline and a start of a process after the last is up.
+/// Starts all; they form within one deadline and one process start after the last is up.
 void form_in_time(DeviceGroup& group, int devices) {
   group.start_all();
   const bool in_time = group.formed(one_deadline + process_start);
@@ -48,7 +48,7 @@ struct Refusal {
   std::string said;  ///< last line of standard error
 };
 
-/// A device that shall not get anywhere.
+/// Runs a device that must fail.
 Refusal refused(const std::string& brokers, const std::vector<std::string>& more,
                 const std::string& config = "") {
   const TempDir folder;
@@ -84,8 +84,7 @@ Broker start_broker(const std::vector<std::string>& more = {}) {
   return broker;
 }
 
-/// A group that never formed has nobody to side with: both wait and name the difference, and end when they
-/// are asked to.
+/// A group that never formed has no side to take: both wait and name the difference, and end on request.
 void check_both_wait(DeviceGroup& group, const std::vector<std::string>& words) {
   for (int i = 0; i < 2; ++i)
     for (const std::string& word : words)
@@ -237,7 +236,7 @@ TEST_CASE("Forming: a property that librdkafka does not take is refused in its w
 }
 
 TEST_CASE("Forming: a port that is taken is exit 69 and named") {
-  const auto broker = start_broker();  // its port is as taken as any
+  const auto broker = start_broker();  // its port is in use like any other
   const auto refusal = refused(broker.address, {"--http", broker.address});
   CHECK_FALSE(refusal.timed_out);
   CHECK(refusal.code == 69);

@@ -1,4 +1,4 @@
-// Ready means useful: what a real device says of itself when it runs and nothing comes of it.
+// Ready means useful: conditions that a real device reports when it runs without results.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -23,10 +23,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A fault is to be named within a minute; what is left of it is for a busy machine.
+/// A fault must be named within a minute; the rest is for a loaded machine.
 constexpr auto a_minute = 90s;
 
-/// A job of one device over a topic of its own, with rows "feature,feature,class".
+/// A job of one device with its own topic of rows "feature,feature,class".
 class Job {
  public:
   Job(const std::string& name, int partitions) : name_(name), port_(free_port()) {
@@ -65,7 +65,7 @@ class Job {
   [[nodiscard]] nlohmann::json status() const {
     return nlohmann::json::parse(page("/api/v1/status").body, nullptr, false);
   }
-  /// Everywhere, and in the same words.
+  /// In all places, with the same text.
   void check_not_ready(const std::string& condition, const std::string& phrase) const {
     INFO(name_, ": ", page("/readyz").body, " ", status().dump());
     CHECK(wait_until([&] { return page("/readyz").status == 503 && contains(page("/readyz").body, phrase); },

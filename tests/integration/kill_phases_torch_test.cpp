@@ -1,5 +1,5 @@
-// Every fault in every phase: a device is killed, stopped for longer than the deadline, or loses its cable,
-// while it is idle, computes, is inside payload bytes, writes a checkpoint, or another one comes back.
+// Every fault in every phase: a device is killed, stopped for longer than the deadline, or disconnected,
+// while it is idle, computes, is inside payload bytes, writes a checkpoint, or another one returns.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -42,7 +42,7 @@ Moment moment_of(Phase phase) {
   return moments.at(static_cast<std::size_t>(phase));
 }
 
-/// Those that no other test has, and in the full run all of them.
+/// Those that no other test covers; all of them in the full run.
 std::vector<Fault> faults() {
   if (repetitions(0, 1) == 0)
     return {{Phase::payload, Blow::stop}, {Phase::payload, Blow::cut_off}, {Phase::recovery, Blow::cut_off}};
@@ -56,7 +56,7 @@ bool is_out(KillGroup& group, int device) {
   return group.status(device).value("world", -1) == 0;
 }
 
-/// Another device has died and comes back; before it has trained, the blow falls.
+/// Another device has died and returns; the blow falls before it has trained.
 bool hit_in_recovery(KillGroup& group, int victim, Blow blow, Rng& rng) {
   const int other = (victim + 1) % phase_devices;
   for (int tries = 0; tries < 10; ++tries) {
@@ -71,14 +71,14 @@ bool hit_in_recovery(KillGroup& group, int victim, Blow blow, Rng& rng) {
   return false;
 }
 
-/// The others notice, stay, and wait; then the blow is taken back.
+/// The others detect it, stay, and wait; then the blow is undone.
 void sit_out(KillGroup& group, int victim, Blow blow) {
   const auto others_are_out = [&] {
     for (int i = 0; i < phase_devices; ++i)
       if (i != victim && !is_out(group, i)) return false;
     return true;
   };
-  // A view may yet form with a device that has said that it is ready and was hit then; it cannot last.
+  // A view may still form with a device that announced READY before the blow; it cannot last.
   const auto for_good = [&] {
     if (!others_are_out()) return false;
     std::this_thread::sleep_for(400ms);

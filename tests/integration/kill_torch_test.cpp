@@ -1,6 +1,6 @@
-// Devices that are killed at chosen moments and started again: the others stay, nothing is lost, nothing is
-// trained twice in the history that survives. Numbered rows from a real Apache Kafka; the parameters
-// themselves are the count.
+// Devices that are killed at chosen moments and restarted: the others stay, no row is lost, and none is
+// trained twice in the surviving history. Numbered rows from a real Apache Kafka; the parameters are the
+// count.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -50,7 +50,7 @@ TEST_CASE("Kill: single devices at chosen moments, on slow links") {
   for (int k = 0; k < kills; ++k) {
     group.require_progress(30s);
     const int victim = static_cast<int>(rng.below(4));
-    // Most of the kills are to be inside payload bytes; the others are elsewhere.
+    // Most kills should be inside payload bytes, the rest elsewhere.
     const Moment moment = k % 3 != 2   ? Moment::payload
                           : k % 2 == 0 ? Moment::checkpoint
                           : k % 4 == 1 ? Moment::compute
@@ -95,10 +95,10 @@ TEST_CASE("Kill: all devices at once, and they go on from what the group has sav
   const int kills = repetitions(1, 20);
   KillGroup group({.devices = 3, .rows_per_device = 800 * (kills + 1), .bad_every = 300});
   group.start_all();
-  std::map<std::uint64_t, std::uint64_t> saved;  // view -> the step it has to begin at
+  std::map<std::uint64_t, std::uint64_t> saved;  // view -> the step at which it must begin
   for (int k = 0; k < kills; ++k) {
     group.require_formed(30s);
-    // Every other time while a state is being written: the rounds before it are the last ones that count.
+    // Every other time while a state is being written: the group resumes from the rounds before it.
     const bool at_checkpoint = k % 2 == 0;
     bool met = false;
     for (int i = 0; i < 8; ++i) {
@@ -112,7 +112,7 @@ TEST_CASE("Kill: all devices at once, and they go on from what the group has sav
     INFO(group.story());
     CHECK(met == at_checkpoint);
     group.kill_all();
-    // A disk may be lost, as long as checkpoint.quorum of them are not.
+    // A disk may be lost while checkpoint.quorum of them remain.
     if (k % 4 == 0) group.wipe(static_cast<int>(rng.below(3)));
     const auto newest = group.newest_saved();
     group.start_all();
@@ -138,7 +138,7 @@ TEST_CASE(
   KillGroup group(
       {.devices = 3,
        .rows_per_device = rows,
-       .bad_every = repetitions(50, 20'000),  // books are exact about where only a bounded number of them are
+       .bad_every = repetitions(50, 20'000),  // the ledger keeps a bounded number of exact positions
        .batch_max = repetitions(32, 256),
        .buffer_rows = 4096,
        .copies = true,

@@ -1,5 +1,5 @@
-// Checkpoints that were damaged while their devices were away: none is loaded, it is said which, and the
-// group goes on from the newest whole one, whichever device has it.
+// Checkpoints damaged while their devices were stopped: none is loaded, each is reported, and the group
+// resumes from the newest whole one on any device.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -43,7 +43,7 @@ void train_some(KillGroup& group) {
   group.require_caught_up(20s);
 }
 
-/// A device that has a checkpoint of this step.
+/// Returns a device with a checkpoint of this step.
 int who_has(const KillGroup& group, std::uint64_t step) {
   for (int i = 0; i < group.devices(); ++i)
     for (const auto& file : checkpoints_of(group, i))
@@ -51,7 +51,7 @@ int who_has(const KillGroup& group, std::uint64_t step) {
   return -1;
 }
 
-/// Of a device whose files were all damaged.
+/// For a device whose files were all damaged.
 void check_helped_by_another(const std::string& said, const std::vector<fs::path>& files) {
   INFO(said);
   REQUIRE_FALSE(files.empty());
@@ -76,7 +76,7 @@ TEST_CASE(
   static_cast<void>(group.wait_until_back(1, 30s));
   check_helped_by_another(group.process(1).errors(), torn);
   group.check_alive_but(-1);
-  for (const auto& file : torn) fs::remove(file);  // a log says no more than five of a kind in a second
+  for (const auto& file : torn) fs::remove(file);  // a log has no more than five lines of a kind per second
 
   train_some(group);
   group.kill_all();

@@ -1,6 +1,5 @@
-// The books of a device on a real Kafka: good rows, bad ones of several kinds, records of many rows, offsets
-// that hold nothing, a partition without a good row; `rivulet ledger` must find each of them, and nothing
-// else.
+// The ledger of a device on a real Kafka: good rows, bad ones of several kinds, records with many rows,
+// offsets without records, a partition without a good row. `rivulet ledger` must report exactly these.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -54,15 +53,15 @@ std::string good(std::size_t i) {
   return R"({"a":)" + std::to_string(i % 7) + R"(,"b":1,"y":)" + std::to_string(i % 2) + "}";
 }
 
-/// What was produced into partition 0, counted while it was made.
+/// Counts of what was produced to partition 0.
 struct Produced {
   std::uint64_t good = 0;
   std::uint64_t malformed = 0;
   std::uint64_t missing = 0;
-  std::uint64_t shared = 0;  ///< rows behind which their record goes on
+  std::uint64_t shared = 0;  ///< rows that are not the last of their record
 };
 
-/// A record of 1 to 5 rows, some of them bad; or one that is no JSON at all.
+/// A record of 1 to 5 rows, some of them bad, or one that is not JSON.
 TestRecord made_up(Rng& rng, Produced& counts) {
   TestRecord record;
   if (rng.below(10) == 0) {
@@ -124,8 +123,7 @@ struct Bench {
   std::string config;
 };
 
-/// The stretches that a partition's list of rounds and of what was passed over cover, without a gap in
-/// between?
+/// True if a partition's rounds and skipped ranges cover it without gaps.
 bool is_chain(const Json& partition) {
   auto at = partition["start"];
   for (const auto& round : partition["rounds"]) {
@@ -135,7 +133,7 @@ bool is_chain(const Json& partition) {
   return at == partition["next"];
 }
 
-/// The numbers that kafka-consumer-groups shows of a partition: committed, end of the log, lag.
+/// Output of kafka-consumer-groups for a partition: committed offset, end of the log, lag.
 std::vector<std::string> group_offsets(const Bench& bench, int partition) {
   const auto described = bench.kafka->tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
                                            {"--describe", "--group", "rivulet.books"});
@@ -167,7 +165,7 @@ TEST_CASE("Ledger: every offset of a real topic has a fate, after a restart and 
     const auto end = [&] { return watermarks(bench.brokers(), "rows", 0).value().second; };
     const auto before = end();
     REQUIRE(produce_and_abort(bench.brokers(), "rows", {{good(1)}, {good(2)}}));
-    REQUIRE(wait_until([&] { return end() == before + 3; }, 10s));  // two records and the mark of the abort
+    REQUIRE(wait_until([&] { return end() == before + 3; }, 10s));  // two records and the marker of the abort
     REQUIRE(produce(bench.brokers(), "rows", {{good(3)}}));
     holes += 3;
     ++counts.good;
@@ -203,7 +201,7 @@ TEST_CASE("Ledger: every offset of a real topic has a fate, after a restart and 
   CHECK(second["waiting"] == 1);
   CHECK(is_chain(second));
 
-  // What Kafka's own tool shows is what the books say.
+  // Kafka's own tool and the ledger show the same values.
   const auto end = watermarks(bench.brokers(), "rows", 0).value().second;
   CHECK(group_offsets(bench, 0) ==
         std::vector{std::to_string(end - 2), std::to_string(end), std::string("2")});
@@ -232,10 +230,11 @@ TEST_CASE(
   REQUIRE(produce(bench.brokers(), "rows", records));
   bench.train();
   CHECK(bench.call({"ledger", "verify"}).status.code == 0);
-  const auto unknown = bench.call({"ledger", "verify", "--topic", "row"});  // of nothing everything is true
+  const auto unknown =
+      bench.call({"ledger", "verify", "--topic", "row"});  // a check of nothing must not pass
   CHECK(unknown.status.code == 1);
   CHECK(contains(unknown.errors, "error: the ledger has no partition of topic \"row\"\n"));
-  // Another broker with a topic of the same name that holds less.
+  // Another broker with a shorter topic of the same name.
   const Bench other;
   auto command = bench.command({"ledger", "verify"});
   *(std::ranges::find(command, "--brokers") + 1) = other.brokers();

@@ -1,4 +1,4 @@
-// device.memory against what a real device takes: LibTorch's models, and a whole process.
+// Compares device.memory with the use of a real device: LibTorch's models, and a whole process.
 #include <doctest/doctest.h>
 #include <malloc.h>
 
@@ -28,17 +28,17 @@ double kib_of(const std::string& file, const std::string& field) {
   return 0;
 }
 
-/// How far resident memory rises above where it stands while `work` runs.
+/// Increase of resident memory above its present value while `work` runs.
 template <class Work>
 double peak_of(const Work& work) {
-  malloc_trim(0);                                 // what earlier ones left must not hide this one
-  std::ofstream("/proc/self/clear_refs") << "5";  // the mark starts anew
+  malloc_trim(0);                                 // memory kept from earlier cases must not hide this one
+  std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
   const double before = kib_of("/proc/self/status", "VmRSS:");
   work();
   return kib_of("/proc/self/status", "VmHWM:") - before;
 }
 
-/// The number in bytes behind rivulet_memory_...; 0 if it is not there.
+/// Value in bytes of rivulet_memory_...; 0 if missing.
 double metric(const std::string& page, const std::string& name) {
   std::istringstream lines(page);
   double sum = 0;
@@ -66,7 +66,7 @@ TEST_CASE("Memory: a batch on LibTorch takes no more than its model says") {
     const auto memory = make_contribution(trainer->layout(), *device);
     const auto out = view_of(*memory, trainer->layout());
     const Rows all(config, rows, 2);
-    REQUIRE(trainer->compute_gradients(state, all.view(0, 2), out));  // the library's own pages
+    REQUIRE(trainer->compute_gradients(state, all.view(0, 2), out));  // pages of the library itself
     const double taken = peak_of([&] { REQUIRE(trainer->compute_gradients(state, all.all(), out)); });
     const auto needs = model_entry(model).needs(config);
     const double planned = (needs.per_row * rows + static_cast<double>(trainer->layout().parameters)) *
@@ -89,7 +89,7 @@ struct Measured {
   std::string said;
 };
 
-/// One LeNet-5 device on made-up rows, for a few dozen rounds with a checkpoint in each.
+/// One LeNet-5 device on generated rows, for a few dozen rounds with a checkpoint in each.
 Measured measured(const std::vector<std::string>& settings) {
   const TempDir folder;
   const int port = free_port();
@@ -137,7 +137,7 @@ TEST_CASE("Memory: a whole device stays within its plan, which is logged and mea
   CAPTURE(large.peak);
   CAPTURE(large.planned);
   CHECK(large.planned > 200e6);
-  // What the large one takes besides the program itself.
+  // The use of the large one, without the program itself.
   CHECK(large.peak - small.peak + small.planned <= large.planned);
   CHECK(large.peak - small.peak >= 0.3 * large.planned);
   report_figure("memory.device_taken_of_planned", (large.peak - small.peak) / large.planned, "");

@@ -1,4 +1,4 @@
-// Real processes: who does not fit into a group that has formed goes alone, and the members wait on.
+// Real processes: a device that does not fit into a formed group ends alone; the members keep waiting.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -29,7 +29,7 @@ void form_and_train(DeviceGroup& group) {
   REQUIRE_MESSAGE(group.trained(5, 60s), group.story());
 }
 
-/// A process beside those of the group.
+/// A process with an id of the group.
 std::unique_ptr<Process> stranger(const DeviceGroup& group, const TempDir& folder, const std::string& id,
                                   const std::string& devices, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"run",
@@ -118,7 +118,7 @@ TEST_CASE("Misfit: a partition that a smaller group leaves behind is said in log
   const auto says = [&](const std::vector<std::string>& names, const std::string& count) {
     return wait_until(
         [&] {
-          const auto status = group.status(0);  // none before its page is there
+          const auto status = group.status(0);  // null before its page exists
           return status.is_object() &&
                  status.value("unclaimed_partitions", std::vector<std::string>{"?"}) == names &&
                  contains(group.metrics(0), "rivulet_unclaimed_partitions " + count + "\n");

@@ -1,4 +1,4 @@
-// Devices on machines of their own, whose links fail.
+// Devices on separate machines whose links fail.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -53,7 +53,7 @@ TEST_CASE("Network: SIGTERM ends devices on both sides of a link that is down") 
   REQUIRE(machines.group->device(0).runs_for(4s));  // it is lost, and the others connect anew
   for (int i = 0; i < devices; ++i) machines.group->device(i).send_signal(SIGTERM);
   for (int i = 0; i < devices; ++i) {
-    const auto ended = machines.group->device(i).wait(3s);  // 18 s: who waits for the peers takes longer
+    const auto ended = machines.group->device(i).wait(3s);  // 18 s: waiting for peers would take longer
     INFO(machines.group->story());
     REQUIRE(ended);
     CHECK(ended->signal == 0);

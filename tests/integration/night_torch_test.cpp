@@ -1,5 +1,5 @@
-// Three devices that nobody looks after: a sensor breaks, another gives another unit, a season comes. Then
-// the pages say that, each device of its own stream, and the model is good.
+// Three unattended devices: a sensor breaks, another changes its unit, a season begins. The page of each
+// device reports the changes of its stream, and the model stays good.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -24,7 +24,7 @@ namespace {
 enum Machine { breaks, other_unit, season, machines };
 constexpr const char* sensors[] = {"temp", "rms", "flow"};
 
-/// What a device's sensors give. `night`: what nobody sees has happened.
+/// Sensor values of a device. `night`: the changes have occurred.
 struct Plant {
   Rng rng{7};
   double moved = 0;  ///< of the season, in degrees
@@ -92,7 +92,7 @@ struct Night {
     one.process = std::move(started).value();
     return one;
   }
-  /// As much for each device, none of which has more than a little before it.
+  /// The same number for each device; a small backlog only.
   void resume(int rows, bool night) {
     for (int done = 0; done < rows; done += 250) {
       std::vector<TestRecord> records;
@@ -111,7 +111,7 @@ struct Night {
     auto said = page ? nlohmann::json::parse(page.value(), nullptr, false) : nlohmann::json();
     return said.is_object() ? said : nlohmann::json::object();
   }
-  /// The list of what the charts have a line for.
+  /// The list of events that the charts mark.
   [[nodiscard]] std::string marks(int i) const {
     const auto page = runtime::http_get("127.0.0.1", devices[i].port, "/");
     REQUIRE(page);
@@ -119,7 +119,7 @@ struct Night {
     if (begin == std::string::npos) return "";
     return page.value().substr(begin, page.value().find("</ul>", begin) - begin);
   }
-  /// Of the model as it is exported, on rows of that machine that nobody has seen.
+  /// Accuracy of the exported model on unseen rows of that machine.
   [[nodiscard]] double accuracy_of_the_state(int i) {
     std::string rows;
     for (int row = 0; row < 2000; ++row) rows += plant.row(i, true) + "\n";
@@ -148,7 +148,7 @@ TEST_CASE("Night: in the morning each page says what has happened to that machin
   }
   it.resume(40'000, true);
   const std::string said[] = {it.marks(breaks), it.marks(other_unit), it.marks(season)};
-  CHECK_MESSAGE(contains(said[breaks], "feature rms stands still"), said[breaks]);
+  CHECK_MESSAGE(contains(said[breaks], "feature rms is constant"), said[breaks]);
   CHECK_MESSAGE(contains(said[other_unit], "feature temp has moved"), said[other_unit]);
   CHECK_MESSAGE(contains(said[season], "feature flow has moved"), said[season]);
   for (int i = 0; i < machines; ++i)
@@ -164,7 +164,7 @@ TEST_CASE("Night: in the morning each page says what has happened to that machin
     REQUIRE(ended);
     CHECK(ended->code == 0);
   }
-  // A guess has 0.5, and without `rms` no model has more than 0.95.
+  // Guessing has 0.5; without `rms` no model has more than 0.95.
   const char* figures[] = {"night.accuracy_of_breaks", "night.accuracy_of_other_unit",
                            "night.accuracy_of_season"};
   for (int i = 0; i < machines; ++i) {

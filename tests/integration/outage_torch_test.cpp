@@ -1,6 +1,6 @@
-// The broker is away: killed and started again, alone or together with a device. Nothing is lost, nobody
-// ends, nobody spins, no view forms without the log, and the group goes on by itself. Numbered rows from a
-// real Apache Kafka; the parameters themselves are the count.
+// The broker is unreachable: killed and restarted, alone or together with a device. No row is lost, no device
+// ends or spins, no view forms without the log, and the group resumes by itself. Numbered rows from a real
+// Apache Kafka; the parameters are the count.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -21,9 +21,9 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int members = 3;
-constexpr double cpu_share_max = 0.2;  // of one core, while there is nothing to do
+constexpr double cpu_share_max = 0.2;  // of one core, while idle
 
-/// What each device may use of a processor while it waits.
+/// Checks the CPU use of each waiting device.
 class CpuWatch {
  public:
   explicit CpuWatch(KillGroup& group) : group_(group), began_(clock_.now()), before_(read()) {}
@@ -71,7 +71,7 @@ void check_untouched_view(KillGroup& group) {
   }
 }
 
-/// Without the broker: nobody ends, nobody spins, and the view needs no log.
+/// Without the broker: no device ends or spins, and the view needs no log.
 void wait_quietly(KillGroup& group, Duration outage) {
   std::this_thread::sleep_for(2s);
   CpuWatch cpu(group);
@@ -80,7 +80,7 @@ void wait_quietly(KillGroup& group, Duration outage) {
   check_untouched_view(group);
 }
 
-/// Without the broker every device says so on its page, by name, and knows no lag.
+/// Without the broker every device reports it by name on its page, and has no lag.
 void check_missed(KillGroup& group) {
   for (int i = 0; i < members; ++i) {
     const auto page = group.status(i);
@@ -89,7 +89,7 @@ void check_missed(KillGroup& group) {
   }
 }
 
-/// It is back: nothing is in the way of the rows, and the lag is known.
+/// The broker is back: rows arrive again, and the lag is known.
 void check_found(KillGroup& group) {
   for (int i = 0; i < members; ++i)
     CHECK(wait_until(
@@ -105,7 +105,8 @@ void finish(KillGroup& group) {
   group.require_all_trained(90s);
   for (int i = 0; i < members; ++i) {
     const auto state = [&] { return group.status(i)["partitions"][0].value("state", ""); };
-    CHECK(wait_until([&] { return state() == "reading"; }, 5s));  // the page of a pause may be a moment old
+    CHECK(wait_until([&] { return state() == "reading"; },
+                     5s));  // the page may be slightly older than the end of the pause
   }
 }
 
@@ -122,7 +123,8 @@ TEST_CASE(
   group.produce(300);
   group.require_caught_up(90s);
   check_found(group);
-  // It keeps its connections, longer than any patience of a device: its watchdog's, and those of the client.
+  // The suspended broker keeps its connections, longer than all timeouts of a device: the watchdog's, and
+  // those of the client.
   group.kafka().suspend();
   wait_quietly(group, std::chrono::seconds(repetitions(4, 70)));
   group.kafka().resume();
@@ -144,8 +146,8 @@ TEST_CASE(
   CpuWatch cpu(group);
   const RealClock clock;
   const auto end = clock.now() + std::chrono::seconds(repetitions(8, 45));
-  // As a service manager does: a device that finds no broker for 10 s ends, also just before there is one
-  // again.
+  // As a service manager does: a device without a broker for 10 s ends, possibly just before the broker
+  // returns.
   const auto keep_running = [&] {
     if (!group.process(1).running()) group.start(1);
   };

@@ -1,5 +1,6 @@
-// Every published way to agree, and some together, by four real processes: they hold the same bits, lose no
-// row, also when one of them is killed, and a replay of what one wrote down comes to the same plans.
+// Every published way to synchronize, and some combinations, with four real processes: they have the same
+// bits, lose no row, also when one of them is killed, and a replay of one device's log computes the same
+// plans.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -22,7 +23,7 @@ std::vector<std::string> sets_of(const std::vector<std::string>& settings) {
   return all;
 }
 
-/// What the plans of one device were, as text.
+/// The plans of one device, as text.
 std::string replayed(const DeviceGroup& group, int device) {
   const auto replay =
       run_rivulet({"decisions", "replay", group.directory(device) + "/decisions.jsonl", "--json"}, 60s);
@@ -33,7 +34,7 @@ std::string replayed(const DeviceGroup& group, int device) {
   return told.output;
 }
 
-/// Trains, with a device killed on the way if `kills`; what was decided.
+/// Trains, kills a device on the way if `kills`, and returns the decisions.
 std::string train(const std::vector<std::string>& settings, bool kills = false) {
   CAPTURE(settings[0] + " ...");
   DeviceGroup group({.devices = devices, .on_peer_loss = "reform", .arguments = sets_of(settings)});

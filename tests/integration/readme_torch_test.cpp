@@ -1,5 +1,5 @@
-// The README's way from one's own Kafka to a trained model, typed as it stands there, against a real Apache
-// Kafka; and the other example through the embedded broker.
+// The README's commands from one's own Kafka to a trained model, against a real Apache Kafka; and the other
+// example through the embedded broker.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -18,8 +18,8 @@ namespace {
 const std::string root = source_path();
 const std::string sensors = "examples/sensors-json/device.toml";
 
-/// A line as a reader would type it in the repository's root, with the binary in PATH; `localhost:9092` is
-/// where this test's broker is instead.
+/// Runs a line as typed in the repository's root, with the binary in PATH; this test's broker replaces
+/// `localhost:9092`.
 RunOutput type(const std::string& line, const std::string& brokers, const TempDir& folder) {
   const std::string binary = rivulet_binary();
   ProcessOptions options;
@@ -32,8 +32,7 @@ RunOutput type(const std::string& line, const std::string& brokers, const TempDi
   return run(options, 120s);
 }
 
-/// The lines of the README that are shell commands of this section; a README that changes shall break the
-/// test.
+/// The shell commands of this README section; a change of the README must fail the test.
 void check_readme_says(const std::string& line) {
   CAPTURE(line);
   CHECK(contains(read_file(root + "/README.md"), "\n" + line));
@@ -86,7 +85,7 @@ TEST_CASE("README: JSON lines from kcat into a real Kafka are peeked at, validat
   const auto rows = summary["devices"][0]["rows_trained"].get<std::int64_t>();
   CHECK(rows >= 1500);
   CHECK(summary["devices"][0]["id"] == "pump-house");
-  // One row per record and none dropped: what was trained is what was committed.
+  // One row per record and none dropped: trained rows equal committed offsets.
   CHECK(committed_offset(brokers, "rivulet.pumps", "readings", 0).value() == rows);
 }
 
@@ -113,7 +112,7 @@ TEST_CASE("README: two devices find each other on a real Kafka and end together"
   options.devices = 2;
   options.brokers = kafka.value()->brokers();
   options.arguments = {"--stop-after", "rounds=50", "--set", "model.name=linear"};
-  DeviceGroup group(options);  // the control topic is made by the devices
+  DeviceGroup group(options);  // the devices create the control topic
   group.start_all();
   group.feed(200);
   for (int i = 0; i < 2; ++i) {

@@ -1,4 +1,4 @@
-// A group of real devices goes back to an older checkpoint because somebody says so.
+// A group of real devices rolls back to an older checkpoint on request.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ TEST_CASE(
     "Recover: a group goes back to an older checkpoint when all devices are told to, and not when one is") {
   DeviceGroup group(saving_often(2));
   group.start_all();
-  group.feed(150);  // the broker keeps some thousand rows, and the devices are stopped now and then
+  group.feed(150);  // the broker keeps some thousand rows, and the devices are stopped from time to time
   train_to(group, 30);
   for (int device = 0; device < 2; ++device) train_until_saved(group, device, 4);
   const auto running = on_folder(group, 0, {"checkpoint", "restore", saved_by(group, 0).back().path});
@@ -49,7 +49,7 @@ TEST_CASE(
 
   const auto committed = saved_by(group, 0).front().stamp;
   for (int device = 0; device < 2; ++device) {
-    // What the first got back is newer than the one it goes back to now, the same on both.
+    // The first device had restored a newer state than the one to which both roll back now.
     const auto again = restore(device);
     REQUIRE_MESSAGE(again.status.code == 0, again.errors);
   }

@@ -1,4 +1,4 @@
-// A real device that is alone goes on from an older checkpoint when its newest is damaged; a group does not.
+// A single real device resumes from an older checkpoint if its newest is damaged; a group does not.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -36,7 +36,7 @@ TEST_CASE(
       contains(said, "rows_again=" + std::to_string(newest["rows"].get<int>() - before["rows"].get<int>())));
   stop_all(group, 1);
   check_ledger(group);
-  group.start_all();  // and that was that
+  group.start_all();  // once only
   train_to(group, newest_step + 15);
   CHECK_FALSE(contains(group.device(0).errors(), "trained again"));
 }

@@ -1,6 +1,5 @@
-// A group whose view is lost again and again, in the ways that are not simply a death: the processes stay,
-// nothing is lost, nothing counts twice, and nothing is left behind. What is killed, and where:
-// kill_torch_test.
+// A group whose view is lost repeatedly without crashes: the processes stay, no row is lost or counts twice,
+// and no resource leaks. Kills: kill_torch_test.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -124,7 +123,7 @@ TEST_CASE("Re-forming: again and again in one process leaves nothing behind") {
     group.produce(20);
     back.push_back(group.wait_until_back(1, 30s));
     group.require_caught_up(30s);
-    // With its first offsets, however late they are, it opens the client that stays for all others.
+    // With its first commit, which may be late, it opens the client that it keeps.
     if (k == 0) REQUIRE(wait_until([&] { return commits() > 0; }, 30s));
     after = group.process(0).stats().value_or(ProcessStats{});
     if (k >= warm_up) continue;
@@ -133,7 +132,7 @@ TEST_CASE("Re-forming: again and again in one process leaves nothing behind") {
     before.rss_bytes = after.rss_bytes;
   }
   CHECK(group.status(0).value("view", 0) > times);
-  // A page that is being read has a descriptor of its own for a moment; what is left behind stays.
+  // A page in progress has a temporary descriptor; leaked ones stay.
   static_cast<void>(wait_until(
       [&] {
         after = group.process(0).stats().value_or(ProcessStats{});
@@ -166,7 +165,7 @@ TEST_CASE(
   group.start_all();
   strangers.visit(pids_of(group));
   group.require_formed(30s);
-  const auto view_of_first = [&] {  // a page may need a second look among that many callers
+  const auto view_of_first = [&] {  // with many clients a page may need a second request
     int view = 0;
     wait_until([&] { return (view = group.status(0).value("view", 0)) > 0; }, 10s);
     return view;

@@ -1,5 +1,5 @@
-// A production run on a real Kafka: four processes, LeNet-5, rates that change; and the same run again, from
-// what one device wrote down and what the topic still holds.
+// A production run on a real Kafka: four processes, LeNet-5, changing rates; and its replay from the log of
+// one device and the records in the topic.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,8 +23,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// The log with the loss of one device in its `nth` training round changed by the last bit, all checksums
-/// right, and all later rounds witnesses of it.
+/// Changes the last bit of one device's loss in the `nth` training round; updates all checksums and all later
+/// digests.
 std::string with_another_loss(const std::string& log, int nth) {
   std::istringstream lines(log);
   std::string text;
@@ -43,7 +43,7 @@ std::string with_another_loss(const std::string& log, int nth) {
   return text;
 }
 
-/// What the log of a device of the demo in `kept` comes to, with the rows that its topic still holds.
+/// Replays the log of a device of the demo in `kept`, with the rows still in its topic.
 Result<runtime::StateReplayReport> replayed(const std::string& kept, const std::string& log,
                                             const std::vector<std::string>& sets = {}) {
   const auto loaded = runtime::load_config({.file = kept + "/job.toml", .sets = sets});
@@ -89,7 +89,7 @@ TEST_CASE("Replay: four processes, LeNet, changing rates on a real Kafka come to
   CHECK(report.digest.hex() == digest);
   CHECK(report.rounds == Json::parse(last_line(plans.output))["rounds"]);
   CHECK(static_cast<double>(report.rows) == trained);
-  CHECK(trained > 100);  // how many is up to the machine: this is that the run was one
+  CHECK(trained > 100);  // the machine determines how many: checks that the run was real
   report_figure("replay.rows", static_cast<double>(report.rows), "rows");
   report_figure("replay.digests_compared", static_cast<double>(report.digests_compared), "digests");
 

@@ -1,5 +1,5 @@
-// What the others do when one device of a running group dies, hangs or leaves: processes, broker and Gloo as
-// in production. The group's deadline is short so that the bounds of the tests are, too.
+// Reaction of a running group when one device dies, hangs or leaves: processes, broker and Gloo as in
+// production. The group's deadline is short, and so are the bounds of the tests.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -19,14 +19,14 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr Duration deadline = 2s;
-constexpr Duration bound = deadline + 1s;  // the promise: known within deadline + 1 s, everywhere
+constexpr Duration bound = deadline + 1s;  // the guarantee: detected within deadline + 1 s, everywhere
 
 DeviceGroupOptions quick_group(int devices, const std::vector<std::string>& more = {}) {
   DeviceGroupOptions options;
   options.devices = devices;
   options.arguments = {
       "--set", "model.name=linear", "--set", "sync.deadline=2s", "--set", "batch.max_wait=200ms",
-      // With own steps a silent peer is late only when they should be over.
+      // With local steps a silent peer is only late when they should have ended.
       "--set", "sync.policy=every", "--set", "sync.collective=gather", "--set", "compression.policy=none"};
   options.arguments.insert(options.arguments.end(), more.begin(), more.end());
   return options;
@@ -43,11 +43,11 @@ void train(DeviceGroup& group, int steps = 5) {
   REQUIRE_MESSAGE(group.trained(steps, 60s), group.story());
 }
 
-/// What a lost device does to its connections.
+/// Effect of a lost device on its connections.
 enum class Loss { breaks, hangs };
 
-/// All but `lost` exit 75 within deadline + 1 s of `since`, name it, and hold the bits of the same step, or
-/// of two neighbours.
+/// All except `lost` exit with 75 within deadline + 1 s of `since`, name it, and have the bits of the same
+/// step, or of two adjacent ones.
 void check_others_stop(DeviceGroup& group, int devices, int lost, TimePoint since, Loss loss = Loss::breaks) {
   const RealClock clock;
   std::map<int, std::set<std::string>> digests;  // by step
@@ -67,10 +67,10 @@ void check_others_stop(DeviceGroup& group, int devices, int lost, TimePoint sinc
     digests[summary["rounds"].get<int>()].insert(summary["devices"][0]["digest"].get<std::string>());
   }
   CAPTURE(named);
-  // Only who hangs breaks no connection: who has all of its messages waits for another, which waits for it.
+  // Only a hanging device keeps its connections: a device with all of its messages waits for another one,
+  // which waits for it.
   CHECK((loss == Loss::hangs ? named > 0 : named == devices - 1));
-  // A device that had all of the dead one's last payload finished the round; a part of it changed nobody's
-  // state.
+  // A device that had the dead one's whole last payload finished the round; a part of it changed no state.
   CHECK(digests.rbegin()->first - digests.begin()->first <= 1);
   for (const auto& [step, same] : digests) CHECK(same.size() == 1);
 }
@@ -90,7 +90,7 @@ TEST_CASE("Death: kill -9 while training is known to all within the deadline plu
 
 TEST_CASE("Death: kill -9 in the middle of a payload on a link of 20 Mbit/s is known as fast") {
   if (std::getenv("SHAPED_LOOPBACK") == nullptr) {
-    // The same test again, where this machine's loopback is such a link.
+    // Repeats the test where this machine's loopback is such a link.
     const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
     const auto inside =
         run({.command = {"unshare", "--net", "sh", "-c",
@@ -115,7 +115,7 @@ TEST_CASE("Death: kill -9 in the middle of a payload on a link of 20 Mbit/s is k
   REQUIRE_MESSAGE(group.trained(5, 90s), group.story());
   const auto status = group.status(0);
   const double paying = status["sync_s"].get<double>() / status["seconds_training"].get<double>();
-  // Three devices, 814 kB to each peer: most of a round is payload, and on a slow machine much of it.
+  // Three devices, 814 kB to each peer: most of a round is payload, and on a slow machine a large part.
   CHECK(paying > 0.4);
   const auto since = RealClock().now();
   group.device(1).send_signal(SIGKILL);
@@ -155,7 +155,7 @@ TEST_CASE("Death: a process that is stopped, not dead, counts as lost; continued
     INFO(group.device(lost).errors());
     REQUIRE(ended);
     CHECK(ended->signal == 0);
-    // Its watchdog may notice the sleep before the wires do: both are a clear end.
+    // Its watchdog may detect the pause before the transport does: both are correct.
     CHECK((ended->code == 75 || ended->code == 70));
   }
 }
@@ -193,7 +193,7 @@ TEST_CASE("Death: SIGTERM ends a device within 10 s also while a peer hangs and 
   group.device(1).send_signal(SIGSTOP);
   CHECK(group.device(0).runs_for(1s));
   group.device(0).send_signal(SIGTERM);
-  CHECK(group.device(0).runs_for(4s));  // the peer gets its chance
+  CHECK(group.device(0).runs_for(4s));  // gives the peer time to react
   const auto ended = group.device(0).wait(6s);
   INFO(group.story());
   REQUIRE(ended);

@@ -1,4 +1,4 @@
-// One of four real streams falls silent: the others must not feel it.
+// One of four real streams falls silent, without effect on the others.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int devices = 4;
 constexpr int silent = 1;
-constexpr int fed = 40;  // rows/s of each stream: what a slow machine computes, too
+constexpr int fed = 40;  // rows/s of each stream: what even a slow machine computes
 
 using Rows = std::array<double, devices>;
 
@@ -30,8 +30,8 @@ Rows trained_by(const DeviceGroup& group) {
   return rows;
 }
 
-/// Rows/s of every device over `span`. Rows count when the group has agreed, many at once: the rate is that
-/// from the first such moment to the last.
+/// Rows/s of every device over `span`. Rows count at synchronizations, many at once: the rate is that from
+/// the first of these to the last.
 Rows speed(const DeviceGroup& group, Duration span) {
   struct Seen {
     double rows = 0;
@@ -56,7 +56,7 @@ Rows speed(const DeviceGroup& group, Duration span) {
   return speeds;
 }
 
-/// Waits until the silent device's stream has brought nothing for `span`.
+/// Waits until the silent device's stream has delivered no row for `span`.
 bool silent_for(const DeviceGroup& group, Duration span) {
   const RealClock clock;
   auto since = clock.now();
@@ -71,13 +71,13 @@ bool silent_for(const DeviceGroup& group, Duration span) {
       40s);
 }
 
-/// The value of an unlabelled series of a scrape; -1 if it is not there.
+/// Value of an unlabelled series of a scrape; -1 if missing.
 double series(const std::string& page, const std::string& name) {
   const auto at = page.find("\n" + name + " ");
   return at == std::string::npos ? -1 : std::stod(page.substr(at + name.size() + 2));
 }
 
-/// A counter may move between the looks, but lies between what the status page says before and after.
+/// A counter may change between requests, but lies between the values on the status page before and after.
 void check_metrics(const DeviceGroup& group, int device) {
   const auto before = group.status(device);
   const std::string page = group.metrics(device);
@@ -111,7 +111,7 @@ TEST_CASE("Silence: from 3 s after one of four streams fell silent the others ar
     CAPTURE(i);
     CAPTURE(before[i]);
     CAPTURE(after[i]);
-    CHECK(before[i] > 0.5 * fed);  // else there was nothing to lose
+    CHECK(before[i] > 0.5 * fed);  // otherwise there was nothing to lose
     if (i == silent) {
       CHECK(after[i] == 0);
     } else {

@@ -1,4 +1,4 @@
-// One wiring: production and simulation build the same objects, but for those that a wiring chooses
+// One wiring: production and simulation build the same objects, except those that a wiring chooses
 // (docs/ARCHITECTURE.md, "What the simulation replaces").
 #include <doctest/doctest.h>
 

@@ -1,5 +1,4 @@
-// Who reads the pages costs the round nothing, not even when the thread that answers stands still in the
-// middle of its answer.
+// Clients of the pages cost the round nothing, even if the answering thread is paused during its answer.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -21,10 +20,10 @@ using namespace rivulet::testing;
 namespace {
 
 constexpr int holds_most = 150;
-constexpr int holds_least = 30;                 // of a machine that is slow, or busy
+constexpr int holds_least = 30;                 // for a slow or loaded machine
 constexpr std::uintmax_t some_rounds = 16'384;  // bytes of decisions: about a dozen rounds
 
-/// Reads every page of a device again and again, by several threads at once.
+/// Reads all pages of a device continuously, on several threads.
 class Readers {
  public:
   explicit Readers(int port) {
@@ -48,7 +47,7 @@ class Readers {
   std::vector<std::thread> threads_;
 };
 
-/// A thread that was answering, held outside of the libraries that everything uses.
+/// An answering thread, paused outside of shared libraries.
 std::unique_ptr<HeldThread> held_while_answering(pid_t device, const OwnCode& own) {
   for (const pid_t thread : running_threads(device, "http"))
     if (auto held = HeldThread::hold(thread); held && own.holds(held->at())) return held;

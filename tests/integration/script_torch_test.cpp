@@ -1,5 +1,5 @@
-// A model of somebody's own, saved by torch.jit: a group trains it, all agree bit by bit, and what came of it
-// goes back to Python with equal outputs.
+// A user's model, saved by torch.jit: a group trains it with equal bits on all devices, and its export gives
+// equal outputs in Python.
 #include <torch/script.h>
 // Before doctest: both define CHECK.
 #undef CHECK
@@ -25,7 +25,7 @@ namespace {
 
 const std::string script = source_path("tests/support/models/digits.pt");
 
-/// What `rivulet model inspect` says belongs into the file.
+/// The keys that `rivulet model inspect` prints for the file.
 std::vector<std::string> as_inspected() {
   const auto said = run_rivulet({"model", "inspect", script, "--shape", "1,28,28", "--json"}, 60s);
   INFO(said.errors);
@@ -52,7 +52,7 @@ Outputs outputs_of(const std::string& state_file, const std::string& exported, c
   auto config = config_of("torchscript");
   pin_script(config, script);
   config.input = {1, 28, 28};
-  config.average_rows = 1;  // it has one: what is exported
+  config.average_rows = 1;  // has an average: the export contains it
   const auto device = devices::make_host_device();
   const auto trainer = make_trainer(config, *device);
   auto state = runtime::read_state_file(
@@ -98,12 +98,12 @@ TEST_CASE("Script: a group trains a model of the user's, and Python gets it back
   REQUIRE(done.status.code == 0);
   const auto outputs = outputs_of(state, path("m.safetensors"), path("rows.f32"));
   REQUIRE(outputs.python.size() == 160);
-  CHECK(relative_l2(outputs.python, outputs.ours) < 2e-6);  // the same numbers added in another order
+  CHECK(relative_l2(outputs.python, outputs.ours) < 2e-6);  // the same terms added in another order
 }
 
 namespace {
 
-/// 784 numbers to 10 classes, with something before it.
+/// 784 values to 10 classes, preceded by `body`.
 std::string saved(const TempDir& folder, const std::string& body) {
   torch::jit::Module net("net");
   net.register_parameter("weight", torch::zeros({10, 784}).set_requires_grad(true), false);
@@ -115,7 +115,7 @@ std::string saved(const TempDir& folder, const std::string& body) {
   return file;
 }
 
-/// `rivulet COMMAND` of the example's job, with this script for a model.
+/// `rivulet COMMAND` for the example's job, with this script as model.
 std::vector<std::string> with_script(const std::string& command, const std::string& file) {
   auto config = config_of("torchscript");
   pin_script(config, file);
@@ -139,7 +139,7 @@ std::vector<std::string> alone_with(const std::string& command, const std::strin
   return all;
 }
 
-/// Ends a program that is trying a script out, and the process that tries it.
+/// Ends a program during the trial of a script, and the process that runs the trial.
 void end_in_trial(Process& program, int code) {
   const pid_t pid = program.pid();
   REQUIRE(wait_until([&] { return !children_of(pid).empty(); }, 20s));

@@ -1,5 +1,5 @@
-// The tutorial's way on a Kafka with passwords, certificates and access lists; what is said when one of them
-// is wrong; and that no secret is ever said.
+// The tutorial's commands on a Kafka with passwords, certificates and access lists; the errors when one of
+// them is wrong; and that no output contains a secret.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -28,8 +28,7 @@ namespace fs = std::filesystem;
 const std::string password = "pa55-of-the-broker-9Qx";
 const std::string token = "t0ken-of-the-pages-7Kv2";
 
-/// The readings of the example in a topic that user `rivulet` may read, and a configuration as the
-/// tutorial's.
+/// The example's readings in a topic that user `rivulet` may read, and the tutorial's configuration.
 struct Job {
   Job() {
     auto started = SecuredKafka::start("rivulet", password);
@@ -77,7 +76,7 @@ struct Job {
   std::unique_ptr<SecuredKafka> kafka;
 };
 
-/// Everything that is written by it, read as bytes.
+/// All files that it has written, as bytes.
 std::string all_files_below(const fs::path& folder) {
   std::string all;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -85,7 +84,7 @@ std::string all_files_below(const fs::path& folder) {
   return all;
 }
 
-// As they go over the wire, in base64: "any:" and the token, and what SASL PLAIN says of user and password.
+// In base64, as sent: "any:" and the token, and user and password of SASL PLAIN.
 const std::string token_sent = "YW55OnQwa2VuLW9mLXRoZS1wYWdlcy03S3Yy";
 const std::string password_sent = "AHJpdnVsZXQAcGE1NS1vZi10aGUtYnJva2VyLTlReA";
 
@@ -160,7 +159,7 @@ TEST_CASE("Secured: validate names the right that is missing, one after the othe
   const stream::Properties as_tests{{"bootstrap.servers", plain}};
   CHECK_FALSE(stream::find_topic(as_tests, control, 10s).value());
   REQUIRE(create_topic(plain, control, 1));
-  // Who may read or write, may describe.
+  // A right to read or write includes the right to describe.
   lacks("no right to READ the topic " + control);
   allow("READ", "--topic", control);
   lacks("no right to WRITE to the topic " + control);

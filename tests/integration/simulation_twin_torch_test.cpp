@@ -1,4 +1,4 @@
-// A simulated group is as fast as a real one of the same links and the same devices.
+// A simulated group is as fast as a real one with the same links and devices.
 #include <doctest/doctest.h>
 
 #include "tests/support/twin_runs.h"
@@ -18,7 +18,7 @@ TEST_CASE("Simulation: four devices on links of 10 Mbit/s train as fast as proce
   REQUIRE_MESSAGE(simulated, simulated.error().message);
   const auto real = runs.really(scenario);
   REQUIRE_MESSAGE(real, real.error().message);
-  // The same rounds of the same rows, and the link is what they wait for.
+  // The same rounds of the same rows, limited by the link.
   CHECK(real.value().rounds == 20);
   CHECK(simulated.value().rounds == 20);
   CHECK(simulated.value().rows == real.value().rows);

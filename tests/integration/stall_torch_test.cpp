@@ -1,4 +1,4 @@
-// A planted stall of each thread ends the process with 70 and the stacks of all its threads.
+// A stall of each thread ends the process with 70 and prints the stacks of all threads.
 #include <unistd.h>
 
 #include <chrono>
@@ -31,7 +31,7 @@ constexpr auto deadline = std::chrono::seconds(1);
 constexpr auto for_ever = std::chrono::seconds(60);
 constexpr const char* mark = "stalling at ";
 
-/// Says when, so that the parent can measure from here, and hangs.
+/// Prints the time, so that the parent can measure from here, and hangs.
 void hang() {
   std::fprintf(stderr, "%s%lld\n", mark,
                static_cast<long long>(RealClock().now().time_since_epoch().count()));
@@ -83,7 +83,7 @@ const stream::DecoderEntry stalling_decoder{
       return Error{ErrorCode::invalid_config, "no decoder raw"};
     }};
 
-/// The linear model, hanging in a gradient.
+/// The linear model with a hanging gradient.
 const devices::ModelEntry stalling_model{
     "stalling", "test only",
     [](const devices::ModelConfig& config,
@@ -102,7 +102,7 @@ const devices::ModelEntry stalling_model{
       return std::unique_ptr<devices::Trainer>(std::make_unique<Stalling>(std::move(inner).value()));
     }};
 
-/// The child: one device as `rivulet run` builds it, with a decoder or a model that hangs.
+/// The child: one device as `rivulet run` builds it, with a hanging decoder or model.
 [[noreturn]] void stall_in_production(const std::string& where) {
   const TempDir folder;
   auto job = linear_job(1);
@@ -122,7 +122,7 @@ const devices::ModelEntry stalling_model{
   _exit(0);
 }
 
-/// The child: two devices over Gloo, the first with a stall in `where`, watched as production watches.
+/// The child: two devices over Gloo, the first with a stall in `where`, with the product's watchdog.
 [[noreturn]] void stall(const std::string& where) {
   auto job = linear_job(2);
   job.config.batch.policy = "scripted";

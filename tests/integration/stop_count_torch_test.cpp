@@ -1,4 +1,4 @@
-// --stop-after counts on the clock of the group: over the deaths of all its processes, and from run to run.
+// --stop-after counts on the group's clock: across the deaths of all processes, and between runs.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -20,7 +20,7 @@ void kill_all(DeviceGroup& group) {
   for (int i = 0; i < group_size; ++i) REQUIRE(group.device(i).wait(10s));
 }
 
-/// Of the state that every device ended with.
+/// Of the final state of every device.
 std::int64_t rounds_at_end(DeviceGroup& group) {
   std::int64_t rounds = -1;
   for (int i = 0; i < group_size; ++i) {
@@ -43,7 +43,7 @@ TEST_CASE("Stop: --stop-after rounds counts on when all devices were killed and 
                                    "batch.tick=40ms", "--set", "checkpoint.every.rounds=5"}});
   group.start_all();
   group.feed(400);
-  for (const int steps : {20, 32}) {  // each life sees fewer than 50 of them
+  for (const int steps : {20, 32}) {  // each process sees fewer than 50 of them
     REQUIRE_MESSAGE(group.formed(60s), group.story());
     REQUIRE_MESSAGE(group.trained(steps, 60s), group.story());
     kill_all(group);

@@ -1,5 +1,5 @@
-// A group that trains and whose control topic is gone: it says so, goes on, and ends when it is asked to.
-// Real processes on a real Apache Kafka.
+// A training group whose control topic is deleted: it reports that, continues, and ends on request. Real
+// processes on a real Apache Kafka.
 #include <doctest/doctest.h>
 
 #include <csignal>

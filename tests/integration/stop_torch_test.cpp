@@ -1,5 +1,5 @@
-// How a job ends and begins anew: `rivulet stop`, SIGTERM on one device, --new-run, two processes with one
-// id. Real processes on a real Apache Kafka.
+// Ends and new starts of a job: `rivulet stop`, SIGTERM on one device, --new-run, two processes with one id.
+// Real processes on a real Apache Kafka.
 #include <doctest/doctest.h>
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int group_size = 3;
 
-/// One broker for all cases; a job's topics are its own, so each case has a job and a data topic of its own.
+/// One broker for all cases; each case has its own job and data topic.
 const std::string& brokers() {
   static const auto server = [] {
     auto started = KafkaServer::start();
@@ -195,7 +195,7 @@ TEST_CASE("Stop: SIGTERM ends one device; the others wait for it by name and go 
   }
   group->start(1);
   CHECK_MESSAGE(group->trained(static_cast<int>(left) + 10, 60s), group->story());
-  // What anybody writes into the control topic is counted and does no harm.
+  // Foreign records in the control topic are counted and have no effect.
   REQUIRE(produce(brokers(), "rivulet.one.control",
                   {{"noise", "", 0}, {std::string(100'000, '{'), "", 0}, {"[]", "", 0}}));
   const auto counted = [&](const std::string& reason, int records) {
@@ -213,7 +213,7 @@ TEST_CASE("New run: all start over, old checkpoints are kept aside, and nobody f
   group.start_all();
   group->feed(100);
   group.train(30);
-  // Over a run that goes on it is refused, and nothing is moved.
+  // Rejected while a run is active, and nothing is moved.
   group.kill(1);
   group->start(1, {"--new-run"});
   group.expect_end(1, 78);
@@ -226,7 +226,7 @@ TEST_CASE("New run: all start over, old checkpoints are kept aside, and nobody f
   const auto old = group.saved(2);
   group->stop_feeding();
 
-  // device-2 is forgotten: it says so and does not drag the others back.
+  // device-2 did not get the flag: it reports that and does not roll the others back.
   for (int i = 0; i < 2; ++i) group->start(i, {"--new-run"});
   for (int i = 0; i < 2; ++i)
     REQUIRE_MESSAGE(group.says(i, "forming: waiting for 1 more device", 30s), group->story());
@@ -247,7 +247,7 @@ TEST_CASE("New run: all start over, old checkpoints are kept aside, and nobody f
   REQUIRE_FALSE(kept.list(problems).empty());
   CHECK(kept.list(problems).front().stamp == old);
 
-  // A supervisor starts a killed device with the same command: it goes on in the run.
+  // A supervisor restarts a killed device with the same command: it resumes in the run.
   group->feed(100);
   REQUIRE_MESSAGE(group->trained(20, 60s), group->story());
   group.kill(0);
@@ -307,7 +307,7 @@ TEST_CASE("Two processes with one id: the newer wins and is named; a third swap 
                                    "job.name=twice",
                                    "--set",
                                    "sync.on_peer_loss=reform"}));
-    // The last one may learn that it has to end before it has said what it waits for.
+    // The last one may receive STOP before it has reported what it waits for.
     if (i < 3) REQUIRE(lives.back()->wait_for_output("1 more device", 30s));
     if (i == 0) continue;
     const auto older = lives[static_cast<std::size_t>(i) - 1]->wait(20s);

@@ -1,4 +1,4 @@
-// The end of a client does not wait for what will never come, on a real Apache Kafka.
+// Closing a client does not wait for events that never occur, on a real Apache Kafka.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -25,7 +25,7 @@ Status append(OrderedLog& log, const std::string& text) {
   return log.append(std::as_bytes(std::span(text)));
 }
 
-/// Ends the log on a thread of its own, which a failed test leaves behind.
+/// Closes the log on a separate thread, which a failed test leaves behind.
 bool ends_within(std::unique_ptr<OrderedLog> log, Duration limit) {
   auto ended = std::make_shared<std::promise<void>>();
   auto done = ended->get_future();

@@ -1,5 +1,5 @@
-// A control topic that has lost its head, on a real Apache Kafka: a device that comes later begins at a SNAP.
-// And what it costs to read one that has all.
+// A control topic whose oldest records are deleted, on a real Apache Kafka: a later device begins at a SNAP.
+// Also the cost of reading a complete one.
 #include <doctest/doctest.h>
 
 #include <unistd.h>
@@ -34,7 +34,7 @@ std::string text_of_record(const ControlRecord& record, const std::string& job =
   return {reinterpret_cast<const char*>(bytes.value().data()), bytes.value().size()};
 }
 
-/// Devices whose control topic is a topic of its own, in real time.
+/// Devices with their own control topic, in real time.
 struct GroupInKafka {
   explicit GroupInKafka(const std::string& name) : topic(name), world(kafka_log_world(brokers, topic)) {
     must_do(create_topic(brokers, topic, 1));
@@ -51,7 +51,7 @@ struct GroupInKafka {
     return run_until([&] { return group.formed({"a", "b"}) && fold("a").view.number == view; });
   }
   const Fold& fold(const std::string& id) { return group.nodes.at(id).membership->fold(); }
-  /// Where the first of them is; the group says nothing meanwhile.
+  /// Offset of the first of them; the group appends nothing at the same time.
   std::int64_t put(const std::vector<std::string>& texts) {
     const auto first = watermarks(brokers, topic, 0).value().second;
     std::vector<TestRecord> records;
@@ -70,7 +70,7 @@ struct GroupInKafka {
   MembershipGroup group;
 };
 
-/// SNAPs that nobody may begin at, one after the other from `offset` on, against a group that is idle.
+/// Invalid SNAPs, one after the other from `offset` on, for an idle group.
 std::vector<std::string> hostile_snaps(const Fold& fold, std::int64_t offset) {
   const auto session = fold.devices.at("a").session;
   const auto claim = [&](std::int64_t covers) {
@@ -87,7 +87,7 @@ std::vector<std::string> hostile_snaps(const Fold& fold, std::int64_t offset) {
   Snap stranger = claim(next());
   stranger.device = "x";
   texts.push_back(text_of_record(stranger));
-  texts.push_back(text_of_record(claim(next() - 100)));  // what is in between would be missing
+  texts.push_back(text_of_record(claim(next() - 100)));  // skips offsets that would be missing
   Snap unsigned_one = claim(next());
   unsigned_one.hash = "0";
   texts.push_back(text_of_record(unsigned_one));
@@ -98,7 +98,7 @@ std::vector<std::string> hostile_snaps(const Fold& fold, std::int64_t offset) {
   return texts;
 }
 
-/// How often each reason was counted that a hostile SNAP is counted under.
+/// Counts by reason, for the reasons of invalid SNAPs.
 std::map<Ignored, std::uint64_t> counted(const Fold& fold) {
   std::map<Ignored, std::uint64_t> counts;
   for (const auto reason : {Ignored::foreign, Ignored::stale_session, Ignored::refused, Ignored::impossible})
@@ -129,7 +129,7 @@ TEST_CASE(
   site.group.nodes.erase("b");
   site.group.start("b", 2);
   REQUIRE_MESSAGE(site.formed(2), site.group.error("b"));
-  CHECK(site.fold("b").ignored.of(Ignored::unreadable) < 900);  // it has not seen the head
+  CHECK(site.fold("b").ignored.of(Ignored::unreadable) < 900);  // it has not seen the oldest records
   CHECK(counted(site.fold("b")) == all);
   REQUIRE(site.run_until([&] { return site.fold("a").next_offset == site.fold("b").next_offset; }));
   CHECK(site.fold("b").devices == site.fold("a").devices);
@@ -141,7 +141,7 @@ TEST_CASE(
   REQUIRE(site.run_until([&] { return site.group.error("b") != "none"; }));
   CHECK(site.group.error("b").starts_with("invalid_config: the control topic of job mnist begins at offset " +
                                           std::to_string(end)));
-  CHECK(site.group.error("a") == "none");  // it has read all there was
+  CHECK(site.group.error("a") == "none");  // it has read everything
 }
 
 TEST_CASE("Control topic: a slow broker may take as long as it wants to hand one out, a silent one may not") {
@@ -182,7 +182,7 @@ TEST_CASE("Control topic: what it takes to read one from its beginning") {
   const std::string topic = "rivulet.long.control";
   must_do(create_topic(brokers, topic, 1));
   std::vector<TestRecord> texts;
-  FoldScript script;  // says what the sessions will be: offsets here have no holes
+  FoldScript script;  // predicts the sessions: offsets here have no gaps
   const auto put = [&](const ControlRecord& record) { texts.push_back({.value = text_of_record(record)}); };
   for (const auto* id : {"a", "b"}) {
     script.hello(id);

@@ -1,5 +1,5 @@
-// What may happen to a log while nobody looks, on a real Apache Kafka: its beginning is cut off before it was
-// read, it loses its end, its topic is deleted and made anew.
+// Unobserved changes of a log on a real Apache Kafka: its beginning is deleted before it was read, it loses
+// its end, its topic is deleted and recreated.
 #include <doctest/doctest.h>
 
 #include "core/clock.h"
@@ -28,7 +28,7 @@ void make(const std::string& topic) {
   must(create_topic(shared_kafka().brokers(), topic, 2));
 }
 
-/// `count` records "WORD 0", "WORD 1", ... more in each of both partitions.
+/// Adds `count` records "WORD 0", "WORD 1", ... to both partitions.
 void fill(const std::string& topic, const std::string& word, int count) {
   std::vector<TestRecord> records;
   for (int p = 0; p < 2; ++p)
@@ -55,7 +55,7 @@ KafkaReading reader_of(const std::string& topic) {
   return config;
 }
 
-/// A source that is read on a thread's behalf, with what came out of it by partition.
+/// Reads a source in place of the train thread, and collects records by partition.
 struct Reader {
   RealClock clock;
   CountingMetrics metrics;
@@ -90,7 +90,7 @@ struct Reader {
         },
         deadline);
   }
-  /// No slack makes it longer: nothing is waited for.
+  /// A fixed time without deadline_slack: no event ends it.
   void during(Duration time) {
     for (const TimePoint end = clock.now() + time; clock.now() < end;) poll();
   }
@@ -119,7 +119,7 @@ TEST_CASE("Real Kafka: rows that retention cut before they were read stop their 
                "were deleted before they were read"));
   CHECK(reader.state(1).stopped.empty());
   CHECK(reader.gaps.empty());
-  // Where the group stands elsewhere, it is read again; the same place stays stopped.
+  // A new offset makes it read again; the same offset leaves it stopped.
   const NextOffset same[] = {{{0, 0}, 10}, {{0, 1}, 45}};
   must(testing::seek(*reader.source, same));
   REQUIRE(reader.until([&] { return reader.count(1) == 45; }));
@@ -164,7 +164,7 @@ TEST_CASE("Real Kafka: with on_gap = count a cut is gone over and handed out as 
   Reader reader(config);
   REQUIRE(reader.until([&] { return reader.count(0) == 30 && reader.count(1) == 50; }));
   CHECK(reader.gaps == std::vector<stream::Gap>{{{0, 0}, 5, 20}});
-  // And while it runs: held back, so that its queue is dropped; the cut goes over what it has not read.
+  // Also while it runs: paused, so that its queue is dropped. The cut exceeds the next offset.
   const auto pause = [&] {
     for (int i = 0; i < 20; ++i) {
       reader.poll(0);
@@ -179,7 +179,7 @@ TEST_CASE("Real Kafka: with on_gap = count a cut is gone over and handed out as 
   CHECK(reader.gaps[1] == stream::Gap{{0, 0}, 50, 90});
   CHECK(reader.state(0).skipped == 55);
   CHECK(reader.got[{0, 0}][30] == std::pair<std::int64_t, std::string>{90, "more 40"});
-  // A place below both cuts: one gap. The pause before it must not outlive the seek.
+  // An offset below both cuts: one gap. The pause before it must not outlive the seek.
   pause();
   fill("counted", "last", 50);
   cut("counted", 0, 140);
@@ -201,7 +201,7 @@ TEST_CASE("Real Kafka: a state beyond the end of the log stops the partition, wh
       contains(reader.state(0).stopped,
                "topic \"short\", partition 0: offset 100 does not exist, the broker has 0 up to 20: the log "
                "has lost its end"));
-  fill("short", "later", 200);  // it grows past the place, and still it is not read
+  fill("short", "later", 200);  // it grows beyond the offset, and is still not read
   REQUIRE(reader.until([&] { return reader.count(1) == 220; }));
   CHECK(reader.count(0) == 0);
   CHECK(reader.gaps.empty());
@@ -228,14 +228,13 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   CHECK(contains(reader.state(0).stopped, "topic \"anew\", partition 0: this is not the log that was read"));
   CHECK(
       contains(reader.state(0).stopped, "stopped at offset 50, the broker has 0 up to "));  // 80, in the end
-  // Which of two things is seen first, that the log ends before or that it is another, is the broker's
-  // business.
+  // The broker decides what is detected first: the shorter log, or another one.
   const bool another = contains(reader.state(1).stopped, "partition 1: this is not the log that was read");
   CHECK(contains(reader.state(1).stopped, another ? "stopped at offset 50, the broker has 0 up to "
                                                   : "offset 50 does not exist, the broker has 0 up to "));
-  CHECK(reader.count(0) == 50);  // not one record of the new topic
+  CHECK(reader.count(0) == 50);  // no record of the new topic
   CHECK(reader.count(1) == 50);
-  // A seek does not help: neither to the same place, nor when the new log has grown past it.
+  // A seek does not help: neither to the same offset, nor after the new log has grown beyond it.
   fill("anew", "newer", 40);
   const NextOffset same[] = {{{0, 0}, 50}, {{0, 1}, 50}};
   must(testing::seek(*reader.source, same));
@@ -253,7 +252,7 @@ TEST_CASE("Real Kafka: a topic made anew under a partition to which nothing come
   Reader reader(reader_of("idle-anew"));
   REQUIRE(reader.until([&] { return reader.count(0) == 20 && reader.count(1) == 20; }));
   make_anew("idle-anew");
-  fill("idle-anew", "new", 20);  // the next offset is the end of this log as well: no broker complains
+  fill("idle-anew", "new", 20);  // the next offset is also the end of this log: the broker reports no error
   REQUIRE(reader.until([&] { return !reader.state(0).stopped.empty() && !reader.state(1).stopped.empty(); }));
   CHECK(contains(reader.state(0).stopped, "this is not the log that was read"));
   CHECK(reader.count(0) == 20);
@@ -312,7 +311,7 @@ TEST_CASE("Real Kafka: a topic made anew while nobody reads is found out at the 
   }
   config.resume = {{{0, 0}, 45}, {{0, 1}, 45}};
   {
-    Reader reader(config);  // the same log: nothing is said
+    Reader reader(config);  // the same log: no message
     REQUIRE(reader.until([&] { return reader.count(0) == 5 && reader.count(1) == 5; }));
     CHECK(reader.got[{0, 0}][0].second == "old 45");
   }
@@ -328,7 +327,7 @@ TEST_CASE("Real Kafka: a topic made anew while nobody reads is found out at the 
     CHECK(contains(reader.state(0).stopped, "this is not the log that was read so far"));
   }
   {
-    config.resume.clear();  // a new run: what an earlier one read does not count
+    config.resume.clear();  // a new run: positions of an earlier one do not count
     Reader reader(config);
     REQUIRE(reader.until([&] { return reader.count(0) == 60 && reader.count(1) == 60; }));
     CHECK(reader.state(0).stopped.empty());
@@ -357,7 +356,7 @@ TEST_CASE("Real Kafka: whatever lies in the control topic, reading goes on behin
   const std::string topic = "rivulet.odd.control";
   const std::string brokers = shared_kafka().brokers();
   must(create_topic(brokers, topic, 1, {{"max.message.bytes", "8000000"}}));
-  const std::string garbage(6'000'000, '\xff');  // more than the client's whole queue may hold
+  const std::string garbage(6'000'000, '\xff');  // more than the client's whole queue
   must(testing::produce(
       brokers, topic,
       {{.value = "first"},
@@ -379,9 +378,9 @@ TEST_CASE("Real Kafka: whatever lies in the control topic, reading goes on behin
   CHECK(texts[4] == "headed");
   CHECK(texts[5] == garbage);
   CHECK(texts[6] == "last");
-  // The mark of the aborted transaction may lie behind the last record.
+  // The marker of the aborted transaction may follow the last record.
   CHECK(wait_until([&] { return log->poll(3) && log->caught_up(); }, 10s));
-  // Records of its own that are large go through, too.
+  // The log's own large records pass, too.
   REQUIRE(log->append(std::vector<std::byte>(900'000)));
   REQUIRE(log->append(bytes_of_text("after")));
   CHECK(read_log(world, *log, 2)[1] == "after");
@@ -416,5 +415,5 @@ TEST_CASE("Real Kafka: a control topic that loses what comes next is an error, n
   CAPTURE(error.message);
   CHECK(error.code == ErrorCode::bad_record);
   CHECK(contains(error.message, "topic \"rivulet.lost.control\": offset 5 no longer exists"));
-  CHECK(log_error(*log, 100ms).message == error.message);  // and it stays so
+  CHECK(log_error(*log, 100ms).message == error.message);  // permanently
 }

@@ -75,7 +75,7 @@ void logs_keep_their_promises(KafkaServer& kafka) {
         std::string::npos);
 }
 
-/// A log whose last offsets are those of an aborted transaction is read to its end all the same.
+/// A log that ends with offsets of an aborted transaction is read to its end.
 void log_ends_in_a_hole(KafkaServer& kafka) {
   const std::string topic = "rivulet.hole.control";
   make_topic(kafka, topic, 1);
@@ -105,7 +105,7 @@ void kill_costs_no_record(KafkaServer& kafka) {
   SourceReader reader(*world, *source);
   REQUIRE(reader.read_to(200, 10));
   kafka.kill();
-  // What the client had fetched is still served; then it is silence, mentioned now and then.
+  // Delivers the client's fetched records, then stays silent except for occasional warnings.
   int problems = 0;
   const RealClock clock;
   const TimePoint until = clock.now() + 3s;
@@ -136,7 +136,7 @@ void kill_costs_no_record(KafkaServer& kafka) {
   CHECK(done);
 }
 
-/// Offsets whose commit failed get through later, without anybody asking again.
+/// Offsets whose commit failed are committed later, without another call.
 void failed_commit_is_repeated(KafkaServer& kafka, SourceWorld& world, stream::RecordSource& source) {
   const RealClock clock;
   kafka.suspend();
@@ -144,7 +144,7 @@ void failed_commit_is_repeated(KafkaServer& kafka, SourceWorld& world, stream::R
   REQUIRE(source.commit(position));
   const auto serve = [&] {
     static_cast<void>(source.poll(0, 5ms));
-  };  // says now and then that the broker is away
+  };  // occasional warnings that the broker is unreachable
   for (const auto until = clock.now() + 9s; clock.now() < until; std::this_thread::sleep_for(20ms)) serve();
   kafka.resume();
   CHECK(wait_until(
@@ -155,8 +155,8 @@ void failed_commit_is_repeated(KafkaServer& kafka, SourceWorld& world, stream::R
       20s));
 }
 
-/// A broker that stands still while it is asked for topics of logs is asked again. Where it meets the opening
-/// of one log is left to chance, so there are twenty.
+/// A broker suspended during topic requests of logs is asked again. Chance decides when that meets a log's
+/// opening, so there are twenty.
 void slow_broker_opens_logs(KafkaServer& kafka) {
   std::vector<LogWorld> worlds;
   std::vector<std::unique_ptr<OrderedLog>> logs;
@@ -167,7 +167,7 @@ void slow_broker_opens_logs(KafkaServer& kafka) {
     std::this_thread::sleep_for(20ms);
   }
   kafka.suspend();
-  std::this_thread::sleep_for(5s);  // longer than one creation of a topic waits, shorter than opening does
+  std::this_thread::sleep_for(5s);  // longer than one attempt to create a topic, shorter than the opening
   kafka.resume();
   for (std::size_t i = 0; i < logs.size(); ++i)
     CHECK(read_log(worlds[i], *logs[i], 1) == std::vector<std::string>{"early"});
@@ -181,7 +181,7 @@ void stopped_broker_holds_nobody(KafkaServer& kafka) {
   SourceReader reader(*world, *source);
   REQUIRE(reader.read_to(100, 50));
   const NextOffset position[] = {{{0, 0}, 60}};
-  REQUIRE(source->commit(position));  // so that it knows whom to ask
+  REQUIRE(source->commit(position));  // so that it knows the coordinator
   CHECK(wait_until(
       [&] {
         reader.poll(0);
@@ -236,7 +236,7 @@ std::vector<std::string> listed_topics(const KafkaServer& kafka) {
   return std::move(all).value();
 }
 
-/// What a new client hears about these topics, and says that it does.
+/// Number of topics in the broker's answer to a new client, from the client's debug output.
 int topics_in_answer(const KafkaServer& kafka, stream::Properties properties,
                      const std::vector<std::string>& topics) {
   properties.emplace_back("bootstrap.servers", kafka.brokers());
@@ -249,14 +249,14 @@ int topics_in_answer(const KafkaServer& kafka, stream::Properties properties,
   return answer.value()->topic_cnt;
 }
 
-/// Of all that a broker lists, a device that asks every 20 s wants its own topics; and asks in vain for one
-/// that is not there yet, on brokers that would make it.
+/// Of all topics of a broker, a device that asks every 20 s requests only its own. It does not create a
+/// missing one on brokers that would allow it.
 void questions_stay_small(KafkaServer& kafka) {
   make_topic(kafka, "mine", 2);
   for (int i = 0; i < 5; ++i) make_topic(kafka, "of-others-" + std::to_string(i), 1);
   const std::vector<std::string> topics{"mine", "absent"};
   CHECK(topics_in_answer(kafka, {}, topics) == 2);
-  // Who lets clients make topics gets the list of all, which makes none either.
+  // A client that may create topics gets the list of all, which creates none either.
   CHECK(topics_in_answer(kafka, {{"allow.auto.create.topics", "true"}}, topics) == 6);
   const stream::Properties properties{{"bootstrap.servers", kafka.brokers()}};
   const auto lookup = stream::make_topic_lookup(properties, topics);

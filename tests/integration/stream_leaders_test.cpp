@@ -1,5 +1,5 @@
-// One broker of a cluster cannot be reached, or advertises an address where nobody answers: a device trains
-// what the others have, and every command names the address.
+// One broker of a cluster is unreachable, or advertises an address without a server: a device trains the rows
+// of the others, and every command names the address.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ listen = "off"
 
 constexpr std::size_t rows_each = 40;
 
-/// Rows for each of these partitions, as many as `rows_each`.
+/// `rows_each` rows for each of these partitions.
 std::vector<TestRecord> rows_for(const std::vector<int>& partitions) {
   std::vector<TestRecord> records;
   for (const int p : partitions)
@@ -88,7 +88,7 @@ std::vector<int> in_state(const Json& status, const std::string& state) {
   return partitions;
 }
 
-/// Two nodes; the second only a broker. The controller does not take a silent broker's partitions from it.
+/// Two nodes; the second is only a broker. The controller does not move partitions away from a silent broker.
 struct TwoNodes {
   TwoNodes() {
     const std::string voters = "1@127.0.0.1:" + std::to_string(free_port());
@@ -100,7 +100,7 @@ struct TwoNodes {
         {"advertised.listeners", "PLAINTEXT://" + of_first.brokers},
         {"broker.session.timeout.ms", "600000"}};
     first = must(KafkaServer::start(of_first));
-    // All that the group needs lives on the first one.
+    // All topics that the group needs are on the first one.
     REQUIRE(create_topic(first->brokers(), "rivulet.leaders.control", 1,
                          {{"message.timestamp.type", "LogAppendTime"}, {"retention.ms", "-1"}}));
     KafkaServerOptions of_second;
@@ -135,8 +135,8 @@ struct TwoNodes {
   std::unique_ptr<KafkaServer> second;
 };
 
-/// An embedded cluster whose second broker leads the only partition of "rows", advertises its address, and is
-/// not there.
+/// An embedded cluster whose second broker leads the only partition of "rows", but does not exist at its
+/// advertised address.
 std::unique_ptr<stream::EmbeddedBroker> misadvertised() {
   auto cluster = stream::EmbeddedBroker::start({{"rows", 1}, {"rivulet.leaders.control", 1}}, 2);
   REQUIRE_MESSAGE(cluster, cluster.error().message);
@@ -188,7 +188,7 @@ TEST_CASE(
   nodes.second->resume();
   CHECK(until([&] { return status["rows_trained"] == 2 * of_first + bad.size() * rows_each; }));
   CHECK(until([&] { return in_state(status, "unreachable").empty(); }));
-  // And while it is read.
+  // Also while it is read.
   nodes.second->suspend();
   CHECK(until([&] { return in_state(status, "unreachable") == bad; }));
   REQUIRE(testing::produce(nodes.first->brokers(), "rows", rows_for(good)));

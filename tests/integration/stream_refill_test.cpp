@@ -1,4 +1,4 @@
-// A queue of the client that was full is filled again at once, however slowly it was emptied.
+// A full queue of the client is refilled immediately, even if it was emptied slowly.
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -37,8 +37,8 @@ TEST_CASE("Real Kafka: a queue that was full is fetched into again as soon as it
   auto source = config.open(clock, metrics);
   REQUIRE_MESSAGE(source, source.error().message);
 
-  // Eight batches of the broker, each fills the queue. While nobody reads the queue fills up; librdkafka 2.0
-  // by itself then takes a second.
+  // Eight batches of the broker, each of which fills the queue. It fills while it is not read; librdkafka 2.0
+  // alone would then take a second.
   std::size_t read = 0, rested = 0;
   const TimePoint end = clock.now() + 30s;
   TimePoint began{};

@@ -34,7 +34,7 @@ constexpr const char* client_script =
     "c.recv(1)\n"
     "print(time.monotonic()-t)\n";
 
-/// Seconds that `bytes` take from node 0 to node 1.
+/// Seconds to send `bytes` from node 0 to node 1.
 double transfer_seconds(const Network& network, int bytes) {
   const std::string port = std::to_string(free_port());
   const auto server =
@@ -58,7 +58,7 @@ TEST_CASE("Support: a shaped network has the rate it was given, and a pulled cab
   const auto made = Network::create({.nodes = 2, .bits_per_second = 40e6});
   REQUIRE_MESSAGE(made, made.error().message);
   Network& network = *made.value();
-  // 2 MB at 40 Mbit/s: 0.4 s, headers and slow start on top; unshaped it is a millisecond.
+  // 2 MB at 40 Mbit/s: 0.4 s, plus headers and slow start; unshaped it takes a millisecond.
   const double at_40 = transfer_seconds(network, 2'000'000);
   CHECK(at_40 > 0.38);
   CHECK(at_40 < testing::deadline_slack * 1.5);

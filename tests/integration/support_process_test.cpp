@@ -71,7 +71,7 @@ TEST_CASE("Support: a child's children end with the object that started it") {
     CHECK(stats->rss_bytes > 0);
     CHECK(stats->open_files >= 3);
   }
-  // Somebody else reaps it, so it may be seen ended (Z) for a while.
+  // Its parent is another process, so it may remain as a zombie (Z) for a while.
   CHECK(wait_until(
       [&] {
         const auto stats = read_process_stats(grandchild);

@@ -1,5 +1,4 @@
-// Memory of the process that was never set for a purpose goes out to nobody: not into a record, a message or
-// a file.
+// Uninitialized memory of the process never leaves it: not in a record, a message or a file.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <linux/if_ether.h>
@@ -31,11 +30,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Memory that is handed out holds 0x85, memory that was freed 0x7a. Each as it is, and in base64, in which
-/// the inside of such a stretch looks the same wherever it begins. No picture of MNIST, which goes over the
-/// wire, too, has more than nine of either in a row; of most other values some have ten. Nor have
-/// contributions: many of the values that a selection keeps are alike, but those are near the least that it
-/// keeps, and as one byte each these two are next to the largest.
+/// Allocated memory contains 0x85, freed memory 0x7a. Each is searched as bytes and in base64, where the
+/// inside of such a stretch looks the same at any start. No image of MNIST, which is sent, too, has more than
+/// nine of either in a row; for most other values some have ten. Contributions are safe, too: many selected
+/// values are alike, but those are near the smallest selected one, and as one byte these two are next to the
+/// largest.
 constexpr std::string_view tunables = "glibc.malloc.perturb=122:glibc.malloc.tcache_count=0";
 const std::array<std::string, 4> stretches = {std::string(10, '\x85'), std::string(10, '\x7a'), "hYWFhYWF",
                                               "enp6enp6"};
@@ -49,7 +48,7 @@ bool has_unset(std::string_view bytes) {
   return find_unset(bytes) != std::string_view::npos;
 }
 
-/// Where the first of them are, and what is around them: "at 66 of 2564: 0f ef ef ...".
+/// The first position and its surroundings: "at 66 of 2564: 0f ef ef ...".
 std::string surroundings(std::string_view bytes) {
   const std::size_t at = find_unset(bytes);
   std::string text = "at " + std::to_string(at) + " of " + std::to_string(bytes.size()) + ":";
@@ -67,8 +66,8 @@ struct Perturbed {
   ~Perturbed() { ::unsetenv("GLIBC_TUNABLES"); }                   // NOLINT(concurrency-mt-unsafe)
 };
 
-/// What goes over the loopback interface while this lives, in a network namespace of this program and its
-/// children. Needs root.
+/// Captures the traffic of the loopback interface during its lifetime, in a network namespace of this program
+/// and its children. Needs root.
 class Wire {
  public:
   Wire() {
@@ -122,7 +121,7 @@ class Wire {
   std::thread thread_;
 };
 
-/// "hello" of a control record.
+/// "hello" for a control record.
 std::string kind_of(const std::string& record) {
   const auto at = record.find("\"type\":\"");
   REQUIRE(at != std::string::npos);
@@ -177,5 +176,5 @@ TEST_CASE("Unset bytes: records, messages and files of a group that loses a devi
       CAPTURE(entry.path().string());
       CHECK_FALSE(has_unset(read_file(entry.path())));
     }
-  CHECK(files > 8);  // checkpoints with their private parts, anchors, decisions, final states, whose they are
+  CHECK(files > 8);  // checkpoints with private parts, anchors, decisions, final states, owner files
 }

@@ -1,17 +1,17 @@
-// The status page in a real browser, of a real group: numbers, looks, silence when the device dies.
-//   node status_page.mjs RIVULET CHROMIUM FOLDER     FOLDER takes the demo's files and the pictures
+// The status page of a real group in a real browser: values, layout, and the message after a device's death.
+//   node status_page.mjs RIVULET CHROMIUM FOLDER     FOLDER: for the demo's files and the pictures
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-// What drives the browser comes with what makes the dashboards.
+// The browser driver is a dependency of the dashboards.
 const { chromium } = createRequire(new URL("../../dashboards/package.json", import.meta.url))("playwright-core");
 
 const [rivulet, browserPath, folder] = process.argv.slice(2);
 const devices = 3;
-const deadline = 360_000; // ends what hangs; a slow machine is no finding
+const deadline = 360_000; // ends hangs; a slow machine is no error
 
 const sleep = ms => new Promise(done => setTimeout(done, ms));
 
@@ -27,10 +27,10 @@ async function eventually(what, look, ms = deadline) {
     }
     await sleep(100);
   }
-  throw new Error(what + " did not come within " + ms / 1000 + " s" + (last ? ": " + last.message : ""));
+  throw new Error(what + " did not occur within " + ms / 1000 + " s" + (last ? ": " + last.message : ""));
 }
 
-/// The addresses that the devices say in their logs.
+/// Addresses of the pages, from the devices' logs.
 function addresses(kept) {
   return readdirSync(kept).filter(name => name.endsWith(".log")).sort().map(name => {
     const found = [...readFileSync(join(kept, name), "utf8").matchAll(/http="?(127\.0\.0\.1:\d+)/g)];
@@ -46,7 +46,7 @@ async function get(address, path) {
 
 const digits = text => Number(text.replace(/[^0-9.]/g, ""));
 
-/// A page on which anything that is wrong is remembered.
+/// Opens a page and records its errors.
 async function open(browser, address, options) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -58,7 +58,7 @@ async function open(browser, address, options) {
   return page;
 }
 
-/// All numbers of a metric with these labels, added.
+/// Sum of a metric's values with these labels.
 function sumOf(text, name, labels = "") {
   const lines = [...text.matchAll(new RegExp("^" + name + "(?:\\{([^}]*)\\})? (\\S+)$", "gm"))].filter(line => (line[1] ?? "").includes(labels));
   assert.ok(lines.length > 0, name + " is nowhere in the metrics");
@@ -68,12 +68,12 @@ function sumOf(text, name, labels = "") {
 const tile = async (page, id) => digits(await page.locator("#" + id).innerText());
 const stateNumber = async (page, what) => digits((await page.locator("#state").innerText()).match(what)[1]);
 
-/// What only grows, as the page shows it and as the metrics say it.
+/// Counters: value on the page and in the metrics.
 const growing = {
   "rows trained": [page => tile(page, "rows_trained"), text => sumOf(text, "rivulet_rows_trained_total")],
-  "rows refused": [page => tile(page, "rows_refused"), text => sumOf(text, "rivulet_rows_dropped_total")],
+  "rows dropped": [page => tile(page, "rows_refused"), text => sumOf(text, "rivulet_rows_dropped_total")],
 };
-/// The same in the sentence that a page begins with while it trains.
+/// The same in the first sentence of a training device's page.
 const growingInSentence = {
   "rounds applied": [page => stateNumber(page, /, ([\d\s]+) rounds applied/), text => sumOf(text, "rivulet_train_steps_total", 'result="applied"')],
 };
@@ -81,7 +81,7 @@ const standingInSentence = {
   "devices in the view": [page => stateNumber(page, /(\d+) devices in view/), text => sumOf(text, "rivulet_collective_world_size")],
   view: [page => stateNumber(page, /in view (\d+)/), text => sumOf(text, "rivulet_collective_view")],
 };
-/// What moves up and down while rows come. `precision`: digits behind the point that the page shows.
+/// Gauges that change while rows arrive. `precision`: decimals on the page.
 const standing = {
   loss: [page => tile(page, "loss"), text => sumOf(text, "rivulet_train_loss", 'window="average"'), 4],
   "rows waiting": [page => tile(page, "rows_waiting"), text => sumOf(text, "rivulet_buffer_rows"), 0],
@@ -90,14 +90,14 @@ const standing = {
 
 async function checkNumbers(page, address) {
   await eventually("a training page", async () => /^training: 3 devices/.test(await page.locator("#state").innerText()));
-  // Between two scrapes: the page is one second old at most, so look until one lies between.
+  // The page is up to one second old: repeats until its value lies between two scrapes.
   for (const [name, [shownBy, saidBy]] of Object.entries({ ...growing, ...growingInSentence }))
     await eventually(name + " between two scrapes", async () => {
       const before = saidBy(await get(address, "/metrics"));
       await sleep(1500);
       const shown = await shownBy(page);
       const after = saidBy(await get(address, "/metrics"));
-      return (before > 0 || name === "rows refused") && before <= shown && shown <= after;
+      return (before > 0 || name === "rows dropped") && before <= shown && shown <= after;
     });
   await checkBatches(page, address);
   assert.equal(await page.locator("#members tbody tr").count(), devices);
@@ -108,7 +108,7 @@ async function checkNumbers(page, address) {
   await eventually("charts", async () => await page.locator("#charts polyline").count() >= 4);
 }
 
-/// A batch is what one gradient is computed from, also where devices make many steps until they agree: never above batch.max.
+/// A batch is the rows of one gradient, also with many local steps per synchronization: never above batch.max.
 async function checkBatches(page, address) {
   const text = await eventually("batches", async () => {
     const said = await get(address, "/metrics");
@@ -118,7 +118,7 @@ async function checkBatches(page, address) {
   assert.ok(await tile(page, "batch_rows") <= 128);
 }
 
-/// The process whose parent is this one and whose command has this word behind the program.
+/// The child process whose first argument is this word.
 function childOf(parent, word) {
   return readdirSync("/proc").filter(name => /^\d+$/.test(name)).map(Number).find(pid => {
     try {
@@ -128,7 +128,7 @@ function childOf(parent, word) {
   });
 }
 
-/// What is folded stays as its reader left it, whatever is put in place meanwhile.
+/// Folded details stay open or closed when the page is patched.
 async function checkFolded(page) {
   const rest = page.locator("#story-rest");
   assert.equal(await rest.evaluate(details => details.open), false);
@@ -141,8 +141,8 @@ async function checkFolded(page) {
   await rest.locator("summary").click();
 }
 
-/// Charts take their whole width however little there is, how well it learns comes first and large; and no row of boxes has fewer
-/// than the one before.
+/// Charts use their whole width also for a few values, scores come first and large, and no row of boxes has fewer than the one
+/// before.
 async function checkLayout(page, name) {
   const charts = await page.locator("#charts figure").evaluateAll(all => all.map(figure => {
     const points = figure.querySelector("polyline").getAttribute("points").split(" ").map(point => Number(point.split(",")[0]));
@@ -162,7 +162,7 @@ async function checkLayout(page, name) {
   assert.equal(new Set(inRows).size, 1, name + ": boxes in rows of " + inRows);
 }
 
-/// What does not move: page and metrics must say the very same.
+/// Constant values: page and metrics must be equal.
 async function checkSame(pages, numbers) {
   for (const [page, address] of pages)
     for (const [name, [shownBy, saidBy, precision]] of Object.entries(numbers))
@@ -174,7 +174,7 @@ async function checkSame(pages, numbers) {
       }, 15_000);
 }
 
-/// What the model makes of this device's own rows, and of each class of them.
+/// Scores on this device's own rows, and for each class.
 async function checkOwn(pages) {
   for (const [page, address] of pages)
     await eventually("own scores as in the metrics of " + address, async () => {
@@ -191,8 +191,8 @@ async function checkOwn(pages) {
     }, 15_000);
 }
 
-/// A change of the stream is a line in the charts of what is learned, at its time and with its words. A list of our own
-/// takes the place of the server's: nothing needs to happen to the demo's streams.
+/// A change of the stream is a line in the charts of scores, with its time and text. Replaces the server's list by one of
+/// the test, since the demo's streams need not change.
 async function checkMarks(browser, address) {
   const page = await open(browser, address, {});
   const points = () => page.locator("#chart-loss polyline").getAttribute("points").then(text => text.split(" ").length);
@@ -212,17 +212,17 @@ async function checkMarks(browser, address) {
   assert.ok(Math.abs(x - 300 * (count - 1 - ago) / (count - 1)) < 0.1, "the mark is at " + x + " of " + count + " seconds");
   assert.ok((await page.locator("#marks").innerText()).includes("feature <b> has moved"));
   await page.screenshot({ path: join(folder, "status-mark.png"), fullPage: true });
-  // The page asks for itself every second: an answer may be on its way still.
+  // The page fetches itself every second: an answer may still be in flight.
   await page.unrouteAll({ behavior: "ignoreErrors" });
   await eventually("the server's marks again", async () => !(await titles()).includes("feature <b> has moved"));
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 }
 
-/// From every device the same group, each with its own rank.
+/// All devices show the same group, each with its own rank.
 async function checkGroup(pages) {
   const columns = page => page.locator("#members tbody tr").evaluateAll(rows => rows.map(row => [row.cells[0].innerText, row.cells[1].innerText]));
-  const without = name => name.replace(" (this one)", "");
+  const without = name => name.replace(" (this device)", "");
   const groups = [];
   for (const [page, address] of pages) {
     const members = await columns(page);
@@ -236,7 +236,7 @@ async function checkGroup(pages) {
   assert.equal(new Set(groups[0]).size, devices);
 }
 
-/// Records that are no rows, put into the topic as anybody could: refused, counted, and shown by reason.
+/// Invalid records in the topic are dropped, counted, and shown by reason.
 async function checkRefusals(kept, pages) {
   const job = readFileSync(join(kept, "job.toml"), "utf8");
   const rubbish = join(folder, "rubbish.csv");
@@ -260,7 +260,7 @@ async function checkRefusals(kept, pages) {
   }
 }
 
-/// Who opens a page of a device that has run for a while sees its course at once: the first line that is drawn is long.
+/// A page opened later shows the device's history immediately: the first drawn line is long.
 async function checkPast(browser, address) {
   const page = await open(browser, address, {});
   for (const name of ["loss", "rows-s-arriving"]) {
@@ -270,7 +270,7 @@ async function checkPast(browser, address) {
   await page.context().close();
 }
 
-/// Every device's page while the stream stands still.
+/// Every device's page while the stream is stopped.
 async function checkPages(browser, all, kept) {
   const pages = [];
   for (const address of all) pages.push([await open(browser, address, {}), address]);
@@ -278,7 +278,7 @@ async function checkPages(browser, all, kept) {
   const feeder = await eventually("the demo's feeder", () => childOf(demo.pid, "feed"));
   process.kill(feeder, "SIGSTOP");
   try {
-    // While no row comes nothing moves.
+    // Without rows all values are constant.
     await checkSame(pages, { ...standing, ...growing });
     await checkOwn(pages);
     await eventually("the same group on all pages", async () => { await checkGroup(pages); return true; }, 15_000);
@@ -321,7 +321,7 @@ async function takePictures(browser, address) {
   }
 }
 
-/// The process that listens there, by the kernel's tables.
+/// The process that listens at this address, from the kernel's tables.
 function pidOf(address) {
   const port = Number(address.split(":")[1]).toString(16).toUpperCase().padStart(4, "0");
   const line = readFileSync("/proc/net/tcp", "utf8").split("\n").find(l => l.includes(":" + port + " 00000000:0000 0A"));
@@ -339,7 +339,7 @@ async function checkDeath(page, address) {
   process.kill(pidOf(address), "SIGKILL");
   await eventually("the page saying that nobody answers", () => page.locator("#silent").isVisible(), 15_000);
   assert.match(await page.locator("#silent").innerText(), /^No answer from this device for \d+ s/);
-  // The demo starts it again.
+  // The demo restarts it.
   await eventually("the page's coming back", async () => !(await page.locator("#silent").isVisible()));
   await eventually("training again", async () => /^training/.test(await page.locator("#state").innerText()));
 }

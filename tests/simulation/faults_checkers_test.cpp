@@ -1,4 +1,4 @@
-// Each checker finds what it is for, and nothing where there is nothing.
+// Each checker finds its kind of error, and nothing in a correct state.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// A state of one partition, in which all rows below `next` were trained once.
+/// A state of one partition in which all rows below `next` were trained once.
 struct Trained {
   std::unique_ptr<devices::Device> device = devices::make_host_device();
   RowTable rows;
@@ -207,7 +207,7 @@ TEST_CASE("Checkers: C2 finds rows that are called deleted and are there") {
   finding.clear();
   const RowBooks gone = books_after({}, state.state, streams, finding);
   CHECK(finding.empty());
-  CHECK_FALSE(check_rows(state.state, state.rows, gone.missing).empty());  // its model has them all the same
+  CHECK_FALSE(check_rows(state.state, state.rows, gone.missing).empty());  // but its model includes them
   RowSums rows = state.rows.below(0, {60, 0});
   rows.rows -= state.rows.below(0, {50, 0}).rows;
   CHECK(gone.missing.at(0).rows == rows.rows);

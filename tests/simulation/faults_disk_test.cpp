@@ -1,4 +1,4 @@
-// The simulated disk and log do to the product what real ones may.
+// Faults of the simulated disk and log are those of real ones.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ TEST_CASE(
         torn += file != path && runtime::read_whole_file(file, 1000, disk).value().size() != 100 ? 1 : 0;
     }
   }
-  CHECK(torn > 0);  // there was something to survive
+  CHECK(torn > 0);  // some files were torn
 }
 
 TEST_CASE("Disk: what was not synced may be torn, and a renamed file empty") {
@@ -171,7 +171,7 @@ TEST_CASE("Log: one order for all, late, with records that are lost, repeated an
   CHECK(read_all(*b) == "yx");
   log.stay_away(1, clock.now() + std::chrono::seconds(1));
   say(*b, 'z');
-  log.forget_unsent(1, clock.now());  // its process has died
+  log.forget_unsent(1, clock.now());  // its process has ended
   power.fail_after(0);
   say(*a, 'p');
   clock.advance_by(std::chrono::seconds(2));

@@ -1,4 +1,4 @@
-// A protocol that lacks one of its rules is found out: by schedules that are kept, and by drawing.
+// Finds a protocol without one of its rules: by stored schedules, and by drawing.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr int tries_max = 300;
 constexpr std::uint64_t searches = 5;
-/// The guard is missed within a few hundred views. Not under a sanitizer, where they take a hundred times as
-/// long.
+/// A missing guard is found within a few hundred views. Disabled under sanitizers, which are a hundred times
+/// slower.
 constexpr std::uint64_t guard_views = std::string_view(RIVULET_SANITIZE).empty() ? 5'000 : 0;
 
 std::vector<fs::path> kept_schedules() {
@@ -45,8 +45,7 @@ std::string text_of_file(const fs::path& path) {
   return text.str();
 }
 
-/// Runs drawn from seeds on, without a rule, until a checker finds something that it does not find with all
-/// rules.
+/// Draws runs without a rule until a checker finds an error that does not occur with all rules.
 struct Search {
   Finding finding;
   std::uint64_t seed = 0;  ///< of the last run
@@ -77,7 +76,7 @@ TEST_CASE("Mutations: every kept schedule breaks the protocol that it is for, an
   for (const fs::path& path : kept_schedules()) {
     CAPTURE(path.filename().string());
     const SimSchedule kept = read_schedule(path);
-    // What breaks it is a matter of milliseconds: a product that takes others is tried around it.
+    // The failure depends on milliseconds: if the product's timing has changed, tries neighbouring schedules.
     Finding broken;
     int tries = 0;
     for (; broken.empty() && tries < tries_max; ++tries) {
@@ -100,8 +99,8 @@ TEST_CASE("Mutations: every kept schedule breaks the protocol that it is for, an
 }
 
 TEST_CASE("Mutations: what drawing needs to find each of them") {
-  // Which faults come together is chance: searches are bounded, and what each took is said. That the fence
-  // and the new stamp are found at all is for the schedules above.
+  // Whether faults coincide is chance: searches are bounded and report their effort. The schedules above
+  // guarantee that a missing fence or restamp is found.
   const auto views_asked = number_or("SIM_VIEWS", static_cast<std::uint64_t>(repetitions(0, 20'000)));
   const auto began = std::chrono::steady_clock::now();
   for (const auto* rule : {"fence", "guard", "restamp"}) {

@@ -1,6 +1,6 @@
-// Groups of real nodes under drawn faults: whatever happens, no checker finds anything. A failing seed prints
-// the line that repeats it and the smallest schedule that still fails; SIM_TALK=1 lets the devices say what
-// they do, and -ns with SIM_SCHEDULE=FILE runs a schedule out of a file.
+// Groups of real nodes under random faults: no checker finds an error. A failing seed prints the line that
+// repeats it and the smallest schedule that still fails. SIM_TALK=1 prints the devices' logs; -ns with
+// SIM_SCHEDULE=FILE runs a schedule from a file.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -24,16 +24,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int usual_views = 3'000;  ///< each kind of fault comes in these
+constexpr int usual_views = 3'000;  ///< each kind of fault occurs in these
 constexpr std::size_t events_per_run = 100;
-constexpr std::uint64_t compared_every = 16;  ///< runs, with one without faults
-constexpr std::uint64_t kept_every = 100;     ///< runs, so that a count that is cut short loses little
+constexpr std::uint64_t compared_every = 16;  ///< runs between two that are compared with one without faults
+constexpr std::uint64_t kept_every = 100;     ///< runs, so that an interrupted count loses little
 
-/// A sanitizer makes a run a hundred times as long, and keeps what was freed for a while.
+/// A sanitizer makes a run a hundred times slower, and delays the release of memory.
 constexpr bool sanitized = !std::string_view(RIVULET_SANITIZE).empty();
 constexpr std::size_t growth_max = std::size_t{sanitized ? 512 : 16} << 20U;
 
-/// What repeats the run that is going on, also when a check of the product ends the process.
+/// Line that repeats the current run, also printed when a check of the product ends the process.
 char repeat_line[160];
 
 extern "C" void say_how_to_repeat(int signal_number) {
@@ -50,7 +50,7 @@ void remember_seed(std::uint64_t seed) {
   std::signal(SIGSEGV, say_how_to_repeat);
 }
 
-/// Nothing, or what was found and how to find it again.
+/// Empty, or the finding and how to reproduce it.
 std::string report_of(const SimSchedule& schedule, const Finding& finding) {
   if (finding.empty()) return {};
   const auto alike = [&](const SimSchedule& other) {
@@ -60,8 +60,8 @@ std::string report_of(const SimSchedule& schedule, const Finding& finding) {
          text_of(minimised(schedule, alike));
 }
 
-/// C9 over the whole way: as far as the group came, its loss is that of a group to which nothing happened.
-/// Their batches are of other sizes, so it is not the same to a bit.
+/// C9 over the whole run: the group's loss is close to that of a group without faults at the same step. Batch
+/// sizes differ, so bits do too.
 constexpr double loss_factor = 1.25;
 Finding check_learning(const SimSchedule& schedule, const SimOutcome& outcome, Counts& counts) {
   const SimOutcome calm = simulate(without_faults(schedule));
@@ -76,7 +76,7 @@ Finding check_learning(const SimSchedule& schedule, const SimOutcome& outcome, C
 
 constexpr const char* prefix_of_faults = "of_";
 
-/// Every kind of fault took effect somewhere.
+/// Every kind of fault took effect in a run.
 void check_kinds(Counts& counts) {
   for (const char* name : sim_fault_names) {
     const std::string fault = prefix_of_faults + std::string(name);
@@ -104,7 +104,7 @@ double lost_most(double runs) {
   return 0.06 * runs + 10;
 }
 
-/// What was counted, together with what was counted before and kept.
+/// Counts of this and earlier processes.
 class Tally {
  public:
   explicit Tally(std::uint64_t seed)
@@ -169,7 +169,7 @@ TEST_CASE("Faults: whatever happens to a group, nothing that was promised is bro
   CHECK(all.counts()["commits"] > all.counts()["runs"]);
   CHECK(all.counts()["folds_compared"] > all.counts()["views"]);
   CHECK(all.counts()["lost"] <
-        lost_most(all.counts()["runs"]));  // what disks lost is not an excuse for the rest
+        lost_most(all.counts()["runs"]));  // lost disks are no excuse for other failures
 }
 
 TEST_CASE("Faults: who has learned half as much as a group without faults, or twice, is found by its loss") {

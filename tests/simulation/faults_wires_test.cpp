@@ -1,4 +1,4 @@
-// The simulated network does to messages what a real one may.
+// Faults of messages in the simulated network are those of a real one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class NoWake final : public Wake {
   void notify() noexcept override {}
 };
 
-/// Three devices, of which the first gets a row of messages on each of two lanes from each of the others.
+/// Three devices; the first receives a series of messages on two lanes from each of the others.
 struct Lanes {
   SimWires wires{3, deadline};
   VirtualClock clock;
@@ -56,7 +56,7 @@ struct Lanes {
     const std::byte byte{static_cast<unsigned char>(index)};
     for (const Lane& lane : lanes) ends[lane.peer]->send(0, lane.lane, std::span(&byte, 1));
   }
-  /// Asks for the last one first, as code that waits for all of them does.
+  /// Polls the last receive first, as code that waits for all of them does.
   void look() {
     for (Lane& lane : lanes) {
       std::vector<bool> done(messages);

@@ -1,4 +1,4 @@
-// How a device that lacks the group's state comes by it: however slow the link is, and never by another one.
+// A device without the group's state gets it over any slow link, and never a different state.
 #include <doctest/doctest.h>
 
 #include "tests/support/counting_metrics.h"
@@ -12,13 +12,13 @@ namespace {
 constexpr double killed_at_s = 5;
 constexpr double back_at_s = 9;
 
-/// Two devices, of which the second is killed and comes back with nothing. Its measurements are in `metrics`.
+/// Two devices; the second is killed and returns without its disk. `metrics` has its measurements.
 std::unique_ptr<runtime::SimulatedGroup> group_of_two(std::size_t columns, CountingMetrics& metrics) {
   auto job = linear_job(2);
   job.config.decode.shape = {static_cast<std::int64_t>(columns)};
   job.config.model.classes = 8;
   job.config.sync.on_peer_loss = "reform";
-  job.config.train.average = 0;  // no array more
+  job.config.train.average = 0;  // no further array
   runtime::SimulateOptions options;
   options.rates = {{{0, 20}}};
   options.profile = {std::chrono::milliseconds(2), 8000};
@@ -47,7 +47,7 @@ constexpr const char* failed = "collective_operations_total/state/failed";
 
 TEST_CASE("Adopting: a state may take longer than a peer may be silent") {
   CountingMetrics metrics;
-  auto group = group_of_two(8192, metrics);  // 65544 numbers and as many of momentum: 524 KB
+  auto group = group_of_two(8192, metrics);  // 65544 values and as many of momentum: 524 KB
   const std::uint64_t step = group->node(0).state().stamp.step;
   group->network().set_link({std::chrono::milliseconds(1), 0.1e6 / 8});
   const auto adopted = [&] {
@@ -56,7 +56,7 @@ TEST_CASE("Adopting: a state may take longer than a peer may be silent") {
   run_to_end(*group, adopted, 120);
   CHECK(group->seconds() > back_at_s + 41);  // 524 KB at 12.5 KB/s
   CHECK(group->seconds() < back_at_s + 45);
-  // Whole gradients are too long for such a link: a message of them is one that nobody hears the end of.
+  // Whole gradients are too long for such a link: their messages would not arrive within the deadline.
   group->network().set_link({std::chrono::milliseconds(1), 12.5e6});
   run_to_end(*group, [&] { return group->node(1).state().stamp.step > step; }, 140);
   CHECK(metrics[taken] == 2);

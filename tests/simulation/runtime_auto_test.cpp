@@ -1,4 +1,4 @@
-// sync.policy = "auto": groups that choose how they agree, by what their devices measure.
+// sync.policy = "auto": groups choose how to synchronize from their devices' measurements.
 #include <doctest/doctest.h>
 
 #include "tests/support/group_support.h"
@@ -30,7 +30,7 @@ SimulateOptions linked(double bytes_per_second, std::uint64_t rounds) {
 }
 
 struct Outcome {
-  std::vector<RecordedRound> rounds;  ///< as device 0 saw them
+  std::vector<RecordedRound> rounds;  ///< as recorded by device 0
   std::vector<std::vector<float>> parameters;
   std::uint64_t bytes_sent = 0;
   std::uint64_t record_bytes = 0;
@@ -68,7 +68,7 @@ TEST_CASE("Auto: a slow link makes devices step apart for longer, and all agree 
   const auto& quick = fast.rounds.back().plan.next;
   const auto& patient = slow.rounds.back().plan.next;
   CHECK(patient.steps() > quick.steps());
-  // What is said of the time is what passes.
+  // Reported times match the clock.
   const auto& facts = slow.rounds.back().table.facts[0];
   CHECK(facts.sync_seconds < 0.2 * (facts.sync_seconds + facts.measurements[1]));
 }

@@ -1,4 +1,4 @@
-// A group goes back to a good checkpoint: devices with a disk each, of which one may have lost its files.
+// A group rolls back to a good checkpoint: each device has a disk, and one may have lost its files.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ namespace {
 
 constexpr const char* folder = "/checkpoints";
 
-/// Some rows bear a mark. They are the same ones when they are read again, and in a replay.
+/// Marks some rows. A repeated read and a replay mark the same ones.
 struct MarkedRows final : WrappedSource {
   static constexpr std::int64_t first = 6000, last = 8400;
   static constexpr float mark = 0.015625F;
@@ -57,7 +57,7 @@ struct MarkedRows final : WrappedSource {
   std::deque<std::vector<std::byte>> values_;
 };
 
-/// Every model is bad on these.
+/// Any model has a bad loss on these.
 struct BadOnMarked final : WrappedTrainer {
   using WrappedTrainer::WrappedTrainer;
   Result<devices::StepReport> compute_gradients(const devices::ModelState& state, const BatchView& batch,
@@ -77,13 +77,13 @@ Result<std::unique_ptr<devices::Trainer>> make_bad_on_marked(const devices::Mode
     if (!linear) return linear;
     return std::unique_ptr<devices::Trainer>(std::make_unique<BadOnMarked>(std::move(linear).value()));
   }
-  return Error{ErrorCode::invalid_config, "there is no linear model"};
+  return Error{ErrorCode::invalid_config, "no linear model"};
 }
 
 const devices::ModelEntry linear_bad_on_marked{"linear", "linear, and bad on marked rows",
                                                make_bad_on_marked};
 
-/// What a device has said.
+/// Keeps log lines.
 struct KeptLog final : Logger {
   std::string said;
   void write(Level, std::string_view message, const Fields& fields) override {
@@ -103,7 +103,7 @@ struct Device {
   std::unique_ptr<Node> node;
 };
 
-/// Devices that save, each on a disk of its own. The first one records what is decided.
+/// Devices with checkpoints, each on its own disk. The first records its decisions.
 class SavingGroup {
  public:
   explicit SavingGroup(const LoadedConfig& loaded) : loaded_(loaded) {
@@ -167,10 +167,10 @@ class SavingGroup {
     });
     REQUIRE(is_done);
   }
-  /// A replay of what the first one has recorded comes to the same.
+  /// A replay of the first device's log has the same result.
   void check_replay() {
     Config config = loaded_.config;
-    config.source.type = "synthetic";  // what a simulated device reads
+    config.source.type = "synthetic";  // source of simulated devices
     auto streams = ReplayStreams::create(config, "").value();
     const StopRequest stop{0};
     const auto replayed = replay_state(
@@ -312,7 +312,7 @@ TEST_CASE("Back: a group whose own steps are all refused, for they go too far, e
   options.profile = {std::chrono::milliseconds(2), 8000};
   options.link = {std::chrono::milliseconds(1), 12.5e6};
   auto group = build_group(job, options);
-  run_to_end(*group, [] { return false; }, 60);  // three times 64 steps of 0.1 s, and what forming takes
+  run_to_end(*group, [] { return false; }, 60);  // three times 64 steps of 0.1 s, plus forming
   for (std::size_t i = 0; i < group->size(); ++i) {
     const auto& error = group->node(i).worker().ending().error;
     REQUIRE(error);

@@ -1,4 +1,4 @@
-// Negative controls of gates: what they do where there is nothing to learn.
+// Negative controls of gates: their behaviour on pure noise.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -15,8 +15,8 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Of normal numbers, the part of the squared norm that the largest share `keep` of them has: keep + 2 z
-/// phi(z), where z is exceeded by half of that share.
+/// For normal variates, the part of the squared norm in the largest share `keep`: keep + 2 z phi(z), where
+/// half of that share exceeds z.
 double energy_of_normal(double keep) {
   double low = 0;
   double high = 10;
@@ -49,7 +49,7 @@ LoadedConfig gate_job(const std::string& policy, const std::string& gain, std::u
 LoadedConfig noise_job(const std::string& gain, double keep, double delta) {
   auto job = gate_job("two-point", gain, 2);
   job.config.model.name = "gaussian";
-  job.config.model.classes = 1000;  // 9000 numbers
+  job.config.model.classes = 1000;  // 9000 parameters
   job.config.settings.set("compression.two_point.keep", keep);
   job.config.settings.set("compression.two_point.delta", delta);
   job.config.settings.set("train.optimizer.momentum", 0.0);
@@ -61,7 +61,7 @@ struct BothGains {
   double unsquared = 0;  ///< of the gradient alone
 };
 
-/// Of the n-th agreement, and the few behind it, what the devices said.
+/// Gains reported in the n-th synchronization and the few after it.
 BothGains gains_at(const std::vector<RecordedRound>& rounds, double keep, std::size_t n) {
   const auto place =
       static_cast<std::size_t>(std::ranges::find(sync::gain_keeps, keep) - sync::gain_keeps.begin());
@@ -120,8 +120,8 @@ std::vector<RecordedRound> run_noise(const LoadedConfig& job, std::uint64_t roun
 
 constexpr std::size_t columns = 64;
 
-/// Rows that a linear model can learn, or the same ones with labels that are drawn. As of images, of which
-/// most pixels are dark, most features are small.
+/// Learnable rows of a linear model, or the same with random labels. Most features are small, as in images
+/// with mostly dark pixels.
 MakeRow rows_with(bool own_labels) {
   return [=](std::size_t device, std::size_t i) {
     Rng rng = Rng::derive(7, "rows", 100'000 * device + i);
@@ -154,7 +154,7 @@ double accuracy(const std::vector<RecordedRound>& rounds) {
   return correct / rows;
 }
 
-/// Of the rounds that exchanged something, how many sent topk.
+/// Share of the rounds with an exchange that sent topk.
 double compressed_share(const std::vector<RecordedRound>& rounds) {
   double compressed = 0;
   double all = 0;
@@ -180,7 +180,7 @@ TEST_CASE(
   for (const double keep : {0.1, 0.01, 0.001}) {
     CAPTURE(keep);
     const std::uint64_t length = keep < 0.01 ? 1500 : keep < 0.1 ? 330 : 60;
-    const auto rounds = run_noise(noise_job("squared", keep, 10), length);  // always open: residuals fill
+    const auto rounds = run_noise(noise_job("squared", keep, 10), length);  // always open: residuals grow
     CHECK(compressed_share(rounds) == 1);
     const double law = energy_of_normal(keep);
     const BothGains first = gains_at(rounds, keep, 1);
@@ -217,10 +217,10 @@ TEST_CASE("Control: on noise both gains go through the rounds as error feedback 
 }
 
 TEST_CASE("Control: a gate of the papers stays shut on noise; one of their code that has opened stays open") {
-  // Of a tenth 0.44 are kept, 0.66 of the norm.
+  // A tenth has 0.44 of the squared norm, 0.66 of the norm.
   CHECK(compressed_share(run_noise(noise_job("squared", 0.1, 0.4), 60)) == 0);
   CHECK(compressed_share(run_noise(noise_job("unsquared", 0.1, 0.4), 60)) == 1);
-  // What is sent whole takes the residual along: one that is shut does not open by waiting.
+  // A dense exchange includes the residual: a closed gate does not open over time.
   CHECK(compressed_share(run_noise(noise_job("unsquared", 0.1, 0.3), 60)) == 0);
 }
 

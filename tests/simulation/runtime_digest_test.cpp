@@ -1,4 +1,4 @@
-// Devices that should hold the same bits and do not: caught before the next payload is applied, and named.
+// Devices with unexpectedly different bits are detected before the next payload is applied, and named.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void flip(runtime::AgreedState& state, Where where, std::size_t bit) {
   }
 }
 
-/// Runs until `victim` has applied `step` rounds, flips one bit of its state, and lets the group go on.
+/// Runs until `victim` has applied `step` rounds, flips one bit of its state, and continues.
 std::unique_ptr<runtime::SimulatedGroup> flip_a_bit(std::uint32_t devices, std::uint32_t every,
                                                     std::size_t victim, std::uint64_t step, std::size_t bit,
                                                     Where where = Where::parameters) {
@@ -60,7 +60,7 @@ void check_caught(runtime::SimulatedGroup& group, std::uint32_t every, std::size
     INFO(error->message);
     CHECK(error->code == ErrorCode::diverged);
     if (group.size() >= 3) CHECK(error->message.find(" " + id + " holds ") != std::string::npos);
-    // The round that carries the first digest after the flip is not applied: with K = 1 none is any more.
+    // The round with the first digest after the flip is not applied: with K = 1 no later round is.
     CHECK(group.node(i).state().stamp.step >= step);
     CHECK(group.node(i).state().stamp.step <= step + every - 1);
   }
@@ -84,8 +84,8 @@ TEST_CASE(
       const std::size_t victim = rng.below(devices);
       const std::uint64_t step = 1 + rng.below(60);
       const std::size_t bit = rng.below(1 << 20);
-      // With K = 10 a flipped momentum may be rounded away before anybody looks, and an offset that moved is
-      // refused already by who announces the next rows.
+      // With K = 10 a flipped momentum may be rounded away before the comparison, and the owner's next
+      // announcement already reveals a moved offset.
       const auto where = every == 1          ? static_cast<Where>(rng.below(4))
                          : rng.below(2) == 0 ? Where::parameters
                                              : Where::rows;
@@ -93,7 +93,7 @@ TEST_CASE(
            where_names[static_cast<std::size_t>(where)]);
       auto group = flip_a_bit(devices, every, victim, step, bit, where);
       if (every > 1 && !group->node(0).worker().ending().error && group->summary().parameters_equal) {
-        ++healed;  // rounded away by the rounds before anybody looked: the bits are equal again
+        ++healed;  // rounded away before the comparison: the bits are equal again
         continue;
       }
       check_caught(*group, every, victim, step);

@@ -1,4 +1,4 @@
-// Gates of compression: how a round is exchanged is decided with its own facts.
+// Compression gates: the facts of a round decide its own exchange.
 #include <doctest/doctest.h>
 
 #include "tests/support/group_run.h"
@@ -59,7 +59,7 @@ TEST_CASE("Gates: one that never opens is bit for bit what whole gradients are")
 }
 
 TEST_CASE("Gates: that open and close leave all devices with the same state, and nothing is lost for good") {
-  // Of a linear model the gains move around this much.
+  // The gains of a linear model vary around this value.
   std::size_t switches = 0;
   const Outcome out = run(two_point(0.5), fast(200));
   std::string last;

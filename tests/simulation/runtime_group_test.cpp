@@ -24,7 +24,7 @@ double p99(std::vector<double> values) {
   return values.empty() ? 0 : values[static_cast<std::size_t>(0.99 * static_cast<double>(values.size() - 1))];
 }
 
-/// Seconds from one round's entry to the next, as device 0 saw them.
+/// Seconds between entries of consecutive rounds, as recorded by device 0.
 std::vector<double> round_seconds(const std::vector<RecordedRound>& rounds) {
   std::vector<double> out;
   for (const auto& r : rounds) {
@@ -72,7 +72,7 @@ TEST_CASE("Group: the same seed gives the same bytes, another seed does not") {
 
 namespace {
 
-/// A group's end, and what became of contributions that left with the facts.
+/// Results of a group, and the fate of contributions that left with the facts.
 struct Bets {
   std::string digest;
   std::uint64_t used = 0, wasted = 0, bytes = 0, steps = 0;
@@ -98,7 +98,7 @@ Bets run_with(bool speculate, runtime::LoadedConfig job, runtime::SimulateOption
 
 TEST_CASE("Group: a foreseen plan halves the exchanges and changes no bit") {
   auto job = linear_job(4);
-  job.config.batch.policy = "fixed";  // rows that do not depend on how long a round takes
+  job.config.batch.policy = "fixed";  // rows do not depend on the duration of a round
   job.config.batch.rows = 16;
   auto options = uneven(1000);
   options.rates = {{{0, 400}}};
@@ -139,7 +139,7 @@ TEST_CASE("Group: a stream that falls silent costs the others nothing") {
     for (const auto& r : after)
       for (const auto& f : r.table.facts) slowest = std::max(slowest, double{f.compute_seconds});
     CHECK(p99(round_seconds(after)) <= 0.2 + 2 * slowest);
-    // The silent device enters at once, not after max_wait: the others still meet once per tick.
+    // The silent device enters immediately instead of after max_wait: the others still meet once per tick.
     CHECK(static_cast<double>(after.size()) >= 0.9 * 7 / 0.1);
   }
 }
@@ -163,14 +163,15 @@ TEST_CASE(
   CHECK(still.rounds == quiet.rounds);
   CHECK(still.devices[0].digest == quiet.devices[0].digest);
   CHECK(rounds.size() - rounds_at_12 <= 20);  // one per second
-  CHECK(rounds.size() - rounds_at_12 >= 16);  // but the group is alive
+  CHECK(rounds.size() - rounds_at_12 >= 16);  // but the group runs
   run_to_end(*group, [&] { return group->node(0).state().stamp.step > still.rounds; });
   CHECK(group->seconds() <= 30.05 + 0.2 + 0.02);
 }
 
 TEST_CASE("Group: at rest, who has no rows enters when a peer does, not when its own time is over") {
   for (const bool apart : {false, true}) {
-    for (const double wakes_at : {30.05, 30.35, 30.65, 30.95}) {  // wherever in the second between two rounds
+    for (const double wakes_at :
+         {30.05, 30.35, 30.65, 30.95}) {  // at any time within the second between two rounds
       CAPTURE(apart);
       CAPTURE(wakes_at);
       auto options = uneven(40);
@@ -183,7 +184,7 @@ TEST_CASE("Group: at rest, who has no rows enters when a peer does, not when its
       const std::uint64_t step = group->node(0).state().stamp.step;
       run_to_end(*group, [&] { return group->node(0).state().stamp.step > step; });
       CHECK(group->seconds() > wakes_at);
-      // The first row after 10 ms, a few messages of 1 ms and computing of 2 ms.
+      // The first row after 10 ms, a few messages of 1 ms, and 2 ms of computation.
       CHECK(group->seconds() < wakes_at + 0.05);
     }
   }
@@ -207,7 +208,7 @@ TEST_CASE("Group: policy fixed waits for full batches of the slowest stream and 
   CHECK(s.parameters_equal);
   CHECK(s.rounds == 4);
   CHECK(group->node(0).state().rows == 4 * 4 * 64);
-  // 64 rows at 5 rows/s: 12.8 s a step, whatever the others could do.
+  // 64 rows at 5 rows/s: 12.8 s per step, regardless of the others.
   CHECK(group->seconds() >= 4 * 12.8 - 0.3);
   CHECK(group->seconds() <= 4 * 12.8 + 3);
   std::size_t held = 0;
@@ -224,7 +225,7 @@ TEST_CASE(
     "Group: --stop-after counts on while all members are started again, one after the other and again") {
   auto options = uneven(1000);
   options.stop_after = {.rounds = 200};
-  // Each is there again before the next goes; in none of its lives does any of them see 200 rounds.
+  // Each is back before the next is killed; no process lives for 200 rounds.
   for (std::size_t i = 0; i < 12; ++i) {
     const double at = 2 + 2.5 * static_cast<double>(i);
     options.faults.push_back({at, runtime::Fault::Kind::kill, i % 4, {}});

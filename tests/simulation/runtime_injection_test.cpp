@@ -1,4 +1,4 @@
-// inject.policy: devices send each other copies of rows, which are computed on and counted nowhere.
+// inject.policy: devices send each other rows for their steps; the rows count only for their owner.
 #include <doctest/doctest.h>
 
 #include "tests/support/group_support.h"
@@ -13,12 +13,12 @@ namespace {
 
 struct Outcome {
   std::vector<std::vector<float>> parameters;  ///< by device
-  std::vector<RecordedRound> rounds;           ///< as device 0 saw them
+  std::vector<RecordedRound> rounds;           ///< as recorded by device 0
   std::uint64_t rows = 0;
   std::uint64_t step = 0;
 };
 
-/// Three devices; each sends the others a fifth of its rows: of a batch of 16, ten are own ones.
+/// Three devices; each sends the others a fifth of its rows: of a batch of 16, ten are its own.
 LoadedConfig job_of(const std::string& inject, std::int64_t local_steps) {
   auto job = linear_job(3);
   auto& c = job.config;
@@ -60,8 +60,8 @@ Outcome run(const LoadedConfig& job, const SimulateOptions& options) {
   return out;
 }
 
-/// Rows in facts and in announced intervals, of each round that agreed while copies were there; and what
-/// computing on six copies besides took.
+/// Checks rows in facts and in announced intervals in each synchronization with injected rows, and the time
+/// of six more rows per batch.
 void check_only_own_rows_count(const Outcome& out, Mode mode, std::uint32_t rows) {
   std::size_t rounds = 0;
   for (std::size_t i = 3; i < out.rounds.size(); ++i) {
@@ -89,7 +89,7 @@ TEST_CASE("Copies: own steps see rows of all others, and only their own rows cou
     if (round.plan.now.mode == Mode::delta)
       for (const sync::Facts& f : round.table.facts) counted += f.interval.rows_trained;
   CHECK(out.rows == counted);
-  // The same again, to the last bit; and something else than without copies of the same own rows.
+  // A repetition has the same bits; without injected rows the same own rows give other bits.
   CHECK(run(job_of("random", 5), fast(12)).parameters == out.parameters);
   auto alone = job_of("none", 5);
   alone.config.batch.rows = 10;

@@ -1,4 +1,4 @@
-// Devices that announce rows they cannot have used: refused by everybody before anything is applied.
+// Devices that announce rows they cannot have used: all reject them before anything is applied.
 #include <doctest/doctest.h>
 
 #include "stream/open.h"
@@ -10,7 +10,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// A group of three on linear rows, of which device 1 has a source of its own.
+/// A group of three on linear rows; device 1 has a different source.
 std::unique_ptr<runtime::SimulatedGroup> group_with(
     const std::function<std::unique_ptr<stream::RecordSource>(const runtime::Config&, const Clock&)>&
         source) {
@@ -37,7 +37,7 @@ void check_refused(runtime::SimulatedGroup& group, const std::string& why, std::
     CHECK((error->code == ErrorCode::protocol || error->code == ErrorCode::peer_lost));
     CHECK(group.node(i).state().stamp.step == steps);
   }
-  bool said = false;  // by one at least: who was quicker is only gone for the others
+  bool said = false;  // by one device or more: the others may only see a lost peer
   for (std::size_t i = 0; i < group.size(); ++i) {
     const auto& error = group.node(i).worker().ending().error;
     said = said ||
@@ -48,7 +48,7 @@ void check_refused(runtime::SimulatedGroup& group, const std::string& why, std::
   CHECK(group.summary().parameters_equal);
 }
 
-/// Reads partition 0, which device 0 has, too, whatever it is assigned.
+/// Also reads partition 0, which belongs to device 0, despite its assignment.
 struct Stray final : testing::WrappedSource {
   using WrappedSource::WrappedSource;
   Status assign(const Assignment& to) override { return inner->assign({to.generation, {{{0, 0}, {}}}}); }

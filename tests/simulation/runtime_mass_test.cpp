@@ -1,6 +1,6 @@
-// Nothing that a device contributes is lost or sent twice, however it is compressed and whatever breaks: the
-// model counts rows in its parameters, so that every row has a number of its own that says how much of it is
-// in the agreed state, and what that must be is added up in double from the decision log alone.
+// No part of a contribution is lost or sent twice, with any compression and under failures. The model counts
+// rows in its parameters: each row has a parameter with its weight in the agreed state. The expected value is
+// computed in double from the decision log alone.
 #include <doctest/doctest.h>
 
 #include "tests/support/effort.h"
@@ -133,7 +133,7 @@ TEST_CASE("Mass: own steps survive a view that is lost, unless others have agree
 TEST_CASE("Mass: weights that nobody could foresee, and a device that has nothing left but what it kept") {
   for (const char* compressor : {"exact_topk", "coarse_topk"}) {
     INFO(compressor);
-    MassRun run{.compressor = compressor, .rows_of_last = 100};  // fourteen batches and a bit
+    MassRun run{.compressor = compressor, .rows_of_last = 100};  // a little over fourteen batches
     run_mass(run);
     CHECK(run.agreed);
     CHECK(run.early_used > 10);
@@ -157,8 +157,8 @@ TEST_CASE(
 }
 
 TEST_CASE("Mass: a device that missed the end of a round that the others applied sends nothing of it again") {
-  // Sends of device 1: to two peers in each round. With the facts from the fifth round on; before, and in the
-  // fifth, behind them.
+  // Sends of device 1, to two peers in each round. With the facts from the fifth round on; until then after
+  // them.
   for (const auto& [lane, sends] :
        {std::pair{sync::Lane::facts, 2 * 15}, std::pair{sync::Lane::payload, 2 * 3}}) {
     INFO("sends: ", sends);
@@ -220,7 +220,7 @@ TEST_CASE("Mass: over thousands of rounds with kills, lost views, changes of mod
   CHECK(run.agreed);
   CHECK(run.step == run.steps);
   CHECK(run.views > static_cast<std::uint64_t>(2 * kills));
-  // A number is added to some fifty times, each time with the mass_rounding of a float.
+  // An element is added to about fifty times, each time with the mass_rounding of a float.
   const double bound = mass_rounding * rounds / 100;
   CHECK(mass_off_by(run, 0) < bound);
   CHECK(mass_off_by(run, 2) < bound);
@@ -230,7 +230,7 @@ TEST_CASE("Mass: over thousands of rounds with kills, lost views, changes of mod
     CHECK(double{run.parameters[i]} >= expected[i] - bound);
     lost += double{run.parameters[i]} - expected[i];
   }
-  // What a killed device kept dies with it, and nothing else: less than its share of seventy-five rounds.
+  // Only the residual of the killed device is lost: less than its share of seventy-five rounds.
   CHECK(lost > 1);
   CHECK(lost < kills * 75 * run.rate / 3);
   report_figure("mass.rounds", static_cast<double>(run.rounds.size()), "rounds");
@@ -244,8 +244,8 @@ TEST_CASE("Memory of controllers: goes on from the agreed state in the next view
   run_mass(run);
   CHECK(run.agreed);
   CHECK(run.views >= 2);
-  // Only what ended in a step is agreed: a round that holds, or that a view did not end, is counted again
-  // when it has come so far, and the fifth of all never is.
+  // Only rounds that ended in a step count. A deferred round, or one that its view did not finish, is counted
+  // again later; the fifth never is.
   std::vector<std::string> said;
   std::uint64_t applied = 0;
   for (const RecordedRound& round : run.rounds) {
@@ -258,7 +258,7 @@ TEST_CASE("Memory of controllers: goes on from the agreed state in the next view
   const auto ratchet =
       std::ranges::find(run.remembered, "batch/ratchet", &sync::policy::ControllerMemory::name);
   REQUIRE(ratchet != run.remembered.end());
-  // Every fifth round of a view holds; all others made a step.
+  // Every fifth round of a view is deferred; all others made a step.
   CHECK(ratchet->values == std::vector<double>{std::stod(said.back().substr(6))});
   CHECK(run.step >= applied);
   std::size_t first_of_second = 0;

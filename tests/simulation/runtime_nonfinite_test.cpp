@@ -1,4 +1,4 @@
-// Batches whose gradient is not a number: used up, counted, and without effect on anybody's state.
+// Batches with a non-finite gradient are consumed and counted, without effect on any state.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Three devices with hex rows "TARGET:FEATURES"; each row that `breaks` names has the target that breaks its
+/// Three devices with hex rows "TARGET:FEATURES"; each row listed in `breaks` has the target that breaks its
 /// batch.
 WallsRun fragile_run(std::uint64_t rounds,
                      const std::function<bool(std::size_t device, std::size_t row)>& breaks) {
@@ -21,7 +21,7 @@ WallsRun fragile_run(std::uint64_t rounds,
   c.decode.shape = {2};
   c.model.name = "fragile";
   c.train.loss = "mse";
-  c.normalize.targets = false;  // the poison is a target of 9
+  c.normalize.targets = false;  // a target of 9 breaks the batch
   run.row = [breaks](std::size_t device, std::size_t row) {
     const std::string text = breaks(device, row) ? "9:00ff" : "3:00ff";
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());

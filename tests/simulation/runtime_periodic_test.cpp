@@ -1,4 +1,4 @@
-// sync.policy = "periodic": devices step on their own, and agree every N steps or seconds.
+// sync.policy = "periodic": devices make local steps and synchronize every N steps or seconds.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -24,8 +24,8 @@ LoadedConfig periodic_job(std::uint32_t devices, std::int64_t local_steps) {
   return job;
 }
 
-/// Rows of `agreements` of `devices` that make `local_steps` steps of 16 rows before each: the first
-/// agreement of a view comes after one step.
+/// Rows of `agreements` synchronizations of `devices` that make `local_steps` steps of 16 rows before each:
+/// the first one of a view follows one step.
 std::uint64_t rows_of(std::uint64_t agreements, std::uint64_t devices, std::uint64_t local_steps) {
   return devices * 16 * (1 + (agreements - 1) * local_steps);
 }
@@ -62,7 +62,7 @@ TEST_CASE("Overlap: an agreement that takes as long as its steps do hides behind
   const Outcome going_on = run(job, options);
   CHECK(going_on.step == 20);
   CHECK(going_on.rows == waiting.rows);
-  CHECK(waiting.seconds - going_on.seconds > 0.9 * 18 * 0.02);  // two messages, one after the other
+  CHECK(waiting.seconds - going_on.seconds > 0.9 * 18 * 0.02);  // two messages in sequence
   std::uint32_t ahead = 0;
   std::uint32_t steps = 1;
   for (const auto& round : going_on.rounds) {
@@ -91,8 +91,7 @@ TEST_CASE("Overlap: an agreement that takes longer than its steps is waited for,
   const Outcome out = run(job, options);
   CHECK(out.step == 20);
   CHECK(out.rows == rows_of(20, 2, 4));
-  CHECK(out.seconds - until_ten ==
-        doctest::Approx(10 * 0.2).epsilon(0.02));  // two messages, one after the other
+  CHECK(out.seconds - until_ten == doctest::Approx(10 * 0.2).epsilon(0.02));  // two messages in sequence
   const auto& last = out.rounds.back();
   CHECK(last.table.sections[1].steps_ahead == std::vector<std::uint32_t>{4});
 }
@@ -256,7 +255,7 @@ TEST_CASE("Periodic: a slow device is waited for, as long as it may take, and no
   auto options = fast(4);
   // Ten steps of this device take 20 s, four times the progress deadline; the other one's take 40 ms.
   options.profiles = {{std::chrono::milliseconds(2), 8000}, {std::chrono::seconds(2), 8000}};
-  options.stop_after.rounds = 9;  // contributions leave early by then, where they do
+  options.stop_after.rounds = 9;  // then contributions leave early, if they ever do
   const Outcome out = run(job, options);
   CHECK(out.step == 9);
   CHECK(out.views == 1);
@@ -310,7 +309,7 @@ TEST_CASE(
   auto group = build_group(job, options, std::move(parts));
   double silent_since = 0;
   double lost_at = 0;
-  // Both, or the other one would wait for a payload, which has a deadline of its own.
+  // Both: otherwise the other device would wait for a payload, which has a deadline of its own.
   std::set<std::uint32_t> silent;
   group->network().set_loss([&](std::uint32_t from, std::uint32_t, sync::Lane lane, std::uint64_t index) {
     if (lane != sync::Lane::facts || index != 4 || !silent.insert(from).second) return false;

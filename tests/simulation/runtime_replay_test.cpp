@@ -1,5 +1,4 @@
-// Runs that were recorded, done again from their decision log: the plans from the facts, and the state from
-// the rows.
+// Replays recorded runs from their decision log: plans from the facts, and the state from the rows.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,14 +20,14 @@ using namespace rivulet::runtime;
 
 namespace {
 
-/// A run of uneven streams whose rates change, and the log of its first device.
+/// A run of uneven streams with changing rates, and the log of its first device.
 struct RecordedRun {
   TempDir folder;
   LoadedConfig job;
   std::string log;
   Summary summary;
   std::uint64_t step = 0;
-  bool gathers = true;  ///< else a message from each to each, which can be lost
+  bool gathers = true;  ///< otherwise each pair exchanges one message that can be lost
 };
 
 SimulateOptions changing(double seconds) {
@@ -57,7 +56,7 @@ void record(RecordedRun& run, const SimulateOptions& options, std::uint64_t log_
   run.step = group->node(0).state().stamp.step;
 }
 
-/// Gradients of every batch, with the momentum of the group.
+/// Gradients of every batch, with the group's momentum.
 void compressed_by(Config& config, const char* compressor) {
   config.compression.policy = "fixed";
   config.settings.set("compression.compressor", std::string(compressor));
@@ -72,7 +71,7 @@ void to_the_end(SimulatedGroup& group) {
 Result<StateReplayReport> again(const RecordedRun& run, const std::string& log,
                                 const std::string& state = "") {
   Config config = run.job.config;
-  config.source.type = "synthetic";  // what a simulated device reads
+  config.source.type = "synthetic";  // source of simulated devices
   auto streams = ReplayStreams::create(config, "");
   REQUIRE(streams);
   const StopRequest stop{0};
@@ -82,7 +81,7 @@ Result<StateReplayReport> again(const RecordedRun& run, const std::string& log,
       [](const StateReplayReport&) {}, stop);
 }
 
-/// The state of its log, which is to be that of the run, with no difference on the way.
+/// Replays the state of the log; it must equal that of the run, without differences on the way.
 StateReplayReport came_out_again(const RecordedRun& run) {
   const auto state = again(run, run.log);
   REQUIRE_MESSAGE(state, state.error().message);
@@ -96,7 +95,7 @@ StateReplayReport came_out_again(const RecordedRun& run) {
 const std::vector<Fault> killed_and_back{{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
                                          {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
 
-/// Contributions that devices kept to themselves, because they could not be part of a sum.
+/// Number of contributions that devices withheld as not finite.
 std::size_t refused_in(const RecordedRun& run) {
   std::istringstream lines(read_file(run.log));
   std::size_t refused = 0;
@@ -110,11 +109,11 @@ std::size_t refused_in(const RecordedRun& run) {
   return refused;
 }
 
-/// How far the traces of a change are covered: its line's checksum is right again; or every later line bears
-/// witness to it, too.
+/// How well a change is hidden: only the checksum of its line is updated, or also the digests in all later
+/// lines.
 enum class Forger : std::uint8_t { careful, thorough };
 
-/// A log in which one round was changed.
+/// A log with one changed round.
 void forge(const RecordedRun& run, std::uint64_t wanted, const std::function<void(RoundRecord&)>& change,
            Forger forger = Forger::thorough) {
   std::istringstream lines(read_file(run.log));
@@ -133,7 +132,7 @@ void forge(const RecordedRun& run, std::uint64_t wanted, const std::function<voi
   run.folder.write("forged.jsonl", text);
 }
 
-/// What both replays say of the forged log: what differs, or what is wrong with it.
+/// Errors of both replays for the forged log.
 std::string said_of_forged(const RecordedRun& run) {
   const std::string log = (run.folder.path() / "forged.jsonl").string();
   const auto report = again(run, log);
@@ -288,7 +287,7 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
   CHECK(report.steps > 8);
 }
 
-/// In a short window mean and deviation move all the time, and so do the layers that follow them.
+/// With a short window mean and deviation change all the time, and so do the layers that depend on them.
 TEST_CASE("Replay: what follows moving columns comes out again, around a device that was killed") {
   RecordedRun run;
   run.job = linear_job(4);
@@ -367,7 +366,7 @@ TEST_CASE(
   const auto report = came_out_again(run);
   CHECK(report.views == 3);
   std::istringstream lines(read_file(run.log));
-  std::vector<std::uint64_t> rows;  // where views began, and where the first two were called off
+  std::vector<std::uint64_t> rows;  // starts of the views, and ends of the first two
   for (std::string line; std::getline(lines, line);) {
     const auto record = parse_decision_line(line);
     const auto* round = std::get_if<RoundRecord>(&record.value());
@@ -378,8 +377,8 @@ TEST_CASE(
       rows.push_back(round->table.facts[0].agreed_rows);
   }
   REQUIRE(rows.size() == 5);
-  CHECK(rows[2] == 0);        // all is read again
-  CHECK(rows[4] == rows[3]);  // what led nowhere twice is left out
+  CHECK(rows[2] == 0);        // everything is read again
+  CHECK(rows[4] == rows[3]);  // rows that failed twice are skipped
   CHECK(rows[3] >= 2000);
   CHECK(run.summary.parameters_equal);
 }
@@ -538,7 +537,7 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
     behind = 0;
   }
   record(run, changing(12), 1 << 30, [wanted = lost_on, behind](SimulatedGroup& group) {
-    bool lost = false;  // device-01 lacks the step that the others have made
+    bool lost = false;  // device-01 lacks the step of the others
     group.network().set_loss([&](std::uint32_t from, std::uint32_t to, sync::Lane lane, std::uint64_t index) {
       const bool now = !lost && from == 1 && to == (wanted == sync::Lane::facts ? 2U : 0U) &&
                        lane == wanted && index > behind;
@@ -561,7 +560,7 @@ TEST_CASE("Replay: a view that begins with an older state than the log has come 
   RecordedRun run;
   run.job = linear_job(4);
   record(run, changing(3), 1 << 30, to_the_end);
-  // As if the whole group had started again from its first state and done the same: what a restart leaves.
+  // As after a restart of the whole group from its first state, with the same steps.
   std::istringstream lines(read_file(run.log));
   std::string text = read_file(run.log);
   for (std::string line; std::getline(lines, line);) {

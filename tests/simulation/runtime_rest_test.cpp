@@ -1,4 +1,4 @@
-// sync.policy = "auto": the README's two devices, long after they have learned all that there is.
+// sync.policy = "auto": the README's two devices, long after the loss has converged.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// source.retention: what waits of streams that are faster than their devices, and what became of the rest.
+// source.retention: waiting and dropped rows of streams that are faster than their devices.
 #include <doctest/doctest.h>
 
 #include "tests/support/group_support.h"
@@ -36,7 +36,7 @@ std::unique_ptr<SimulatedGroup> overwhelmed(const std::string& retention, std::u
 }  // namespace
 
 TEST_CASE("Retention: what waits is that of the closed forms, and every row has one fate") {
-  constexpr std::uint64_t rounds = 60;  // all that waited at first is trained
+  constexpr std::uint64_t rounds = 60;  // all rows that waited at first are trained
   for (const std::string retention : {"persist", "truncate-newest", "truncate-oldest"}) {
     INFO(retention);
     const auto group = overwhelmed(retention, rounds);
@@ -44,7 +44,8 @@ TEST_CASE("Retention: what waits is that of the closed forms, and every row has 
       const auto& status = group->node(i).status();
       const double waits = static_cast<double>(status.rows_waiting.load());
       const double trained = static_cast<double>(status.rows_trained.load());
-      // Persistence: equation 2 of ScaDLES, all that came and was not trained. Truncation: a second of it.
+      // Persistence: equation 2 of ScaDLES, all rows received and not trained. Truncation: rows of one
+      // second.
       if (retention == "persist")
         CHECK(waits == doctest::Approx(rate * step_seconds * rounds - trained).epsilon(0.05));
       if (retention == "truncate-newest") CHECK(waits == doctest::Approx(rate).epsilon(0.05));

@@ -1,4 +1,4 @@
-// Whole groups under a scenario: faults of a script, links of their own, timing without learning, tables.
+// Whole groups under a scenario: scripted faults, separate links, timing without learning, tables.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -41,7 +41,7 @@ std::map<std::string, std::string> files_of(const std::filesystem::path& folder)
   return files;
 }
 
-/// The tables of a scenario with a bit of everything.
+/// The tables of a scenario with all features.
 std::map<std::string, std::string> tables_of(std::uint64_t seed, bool timing_only) {
   const TempDir folder;
   auto job = reforming_job(4);
@@ -82,7 +82,7 @@ TEST_CASE(
   const auto s = group->summary();
   CHECK(s.parameters_equal);
   for (std::size_t i = 0; i < group->size(); ++i) CHECK_FALSE(group->node(i).worker().ending().error);
-  // Its stream went on without it: what came meanwhile waited, and was trained.
+  // Its stream continued: rows that arrived in the meantime waited, and were trained.
   const auto& partitions = group->node(1).state().partitions;
   const auto& first = partitions.at({0, 0});
   CHECK(first.adds_up());
@@ -111,7 +111,7 @@ TEST_CASE(
     runtime::StopRequest stop{0};
     const RealClock real;
     const auto limit = real.now() + std::chrono::minutes(2);
-    // Where it would wait for ever the test is not to.
+    // Limits the test where the group would wait forever.
     const auto patient = [&](double, const auto&) { stop.store(real.now() > limit ? 1 : 0); };
     auto result = runtime::simulate(reforming_job(4), options, patient, stop);
     CHECK(stop.load() == 0);
@@ -165,8 +165,9 @@ TEST_CASE("Scenario: a slower link of one device slows every round of the group"
   const auto fast = rounds("");
   const auto slow = rounds("at 10 link a 8kbit 100ms\n");
   CHECK(fast > 150);
-  CHECK(slow > fast / 2);  // the first half is as before
-  // From 10 s on a round takes over a second: all that a receives from its three peers shares 8 kbit/s.
+  CHECK(slow > fast / 2);  // the first half is unaffected
+  // From 10 s on a round takes over a second: everything that a receives from its three peers shares 8
+  // kbit/s.
   CHECK(slow <= fast / 2 + 10);
 }
 
@@ -186,5 +187,5 @@ TEST_CASE("Scenario: without learning, the same rounds use the same rows at the 
   const auto learning = tables_of(7, false);
   const auto timing = tables_of(7, true);
   CHECK(learning.at("shares.csv") == timing.at("shares.csv"));
-  CHECK(learning.at("rounds.csv") != timing.at("rounds.csv"));  // which tell the loss, too
+  CHECK(learning.at("rounds.csv") != timing.at("rounds.csv"));  // which also have the loss
 }

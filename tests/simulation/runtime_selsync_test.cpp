@@ -1,4 +1,4 @@
-// sync.policy = "selsync": devices step on their own until the gradients of one of them change.
+// sync.policy = "selsync": devices make local steps until the gradients of one of them change.
 #include <doctest/doctest.h>
 
 #include "tests/support/group_run.h"
@@ -24,7 +24,7 @@ LoadedConfig selsync_job(std::uint32_t devices, double delta) {
   return job;
 }
 
-/// Own steps of device 0 behind each agreement.
+/// Local steps of device 0 before each synchronization.
 std::vector<std::size_t> steps_of(const Outcome& out) {
   std::vector<std::size_t> all;
   for (const auto& round : out.rounds)
@@ -56,7 +56,7 @@ TEST_CASE(
   const Outcome out = run(selsync_job(3, 1e5), fast(6));
   const auto steps = steps_of(out);
   REQUIRE(steps.size() == 6);
-  CHECK(steps[0] == 1);  // nothing to compare with: the first step calls
+  CHECK(steps[0] == 1);  // without a comparison the first step requests a synchronization
   for (std::size_t i = 1; i < steps.size(); ++i) CHECK(steps[i] == 20);
   for (const auto& parameters : out.parameters) CHECK(parameters == out.parameters[0]);
   CHECK(out.rows == (1 + 5 * 20) * 3 * 16);

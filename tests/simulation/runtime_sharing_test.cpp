@@ -1,4 +1,4 @@
-// What devices of a simulation share, against the same devices each on its own: same times, same bytes.
+// Simulated devices that share parts have the same times and bytes as devices without sharing.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Scenario uneven(std::uint32_t devices) {
   return s;
 }
 
-/// Every decision and every digest of a run, and what each device says at its end.
+/// All decisions and digests of a run, and the devices' results.
 struct Story {
   std::vector<std::vector<RecordedRound>> decisions;
   std::vector<std::string> ends;
@@ -49,7 +49,7 @@ Story explain_round(const Scenario& s, bool apart) {
   auto group = build_group(s.job, s.options, std::move(parts));
   run_to_end(*group);
   story.seconds = group->seconds();
-  const auto summary = group->summary();  // which puts digests into the status
+  const auto summary = group->summary();  // which adds digests to the status
   CHECK(summary.devices.size() == group->size());
   for (std::size_t i = 0; i < group->size(); ++i) {
     auto& node = group->node(i);
@@ -72,7 +72,7 @@ std::string first_difference(const std::vector<RecordedRound>& a, const std::vec
     };
     if (line(a[i]) != line(b[i])) return line(a[i]) + "\n" + line(b[i]);
     if (!(a[i].table == b[i].table) || !(a[i].plan == b[i].plan))
-      return "in what no line says: " + line(a[i]);
+      return "outside of all lines: " + line(a[i]);
   }
   return a.size() == b.size() ? "" : std::to_string(a.size()) + " rounds or " + std::to_string(b.size());
 }
@@ -132,7 +132,7 @@ TEST_CASE("Sharing: also when devices die, come back and leave") {
     s.options.faults = runtime::parse_faults("at 5.25 kill b\nat 9 start b\n", "s", 4).value();
   }
   SUBCASE("stopped") {
-    s.job.config.sync.on_peer_loss = "exit";  // else the others would wait for it for ever
+    s.job.config.sync.on_peer_loss = "exit";  // otherwise the others would wait for it forever
     s.options.faults = runtime::parse_faults("at 6 stop c\n", "s", 4).value();
   }
   SUBCASE("the group ends with it") {
@@ -150,6 +150,6 @@ TEST_CASE("Sharing: a device that calls alike what is not is found out") {
       work.once<std::size_t>(nullptr,
                              [&] { return std::make_shared<const std::size_t>(i < 10 ? 1 : ++made); });
   };
-  run(true);  // without a check nobody knows
+  run(true);  // without a check the difference stays unknown
   CHECK(aborts([&] { run(false); }));
 }

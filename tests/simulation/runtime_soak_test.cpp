@@ -1,5 +1,5 @@
-// A group whose plan is another one in each round: nothing is lost or sent twice, all devices hold the same,
-// and nothing grows.
+// A group with a different plan in each round: nothing is lost or sent twice, all devices have the same
+// state, and memory does not grow.
 #include <doctest/doctest.h>
 #include <malloc.h>
 
@@ -15,13 +15,13 @@ using sync::policy::Mode;
 
 namespace {
 
-/// What the drawn plans came to.
+/// Summary of the drawn plans.
 struct Seen {
-  std::map<std::string, int> ways;     ///< of the rounds that decided theirs with their facts, by collective
+  std::map<std::string, int> ways;  ///< of rounds that used their own facts for the decision, by collective
   std::map<std::string, int> entered;  ///< of the others
   std::map<Mode, int> modes;
-  int calls = 0;  ///< devices that came early
-  int ahead = 0;  ///< rounds with steps that were made while the one before was under way
+  int calls = 0;  ///< early synchronizations
+  int ahead = 0;  ///< rounds with steps made during the last synchronization
   int rounds = 0;
 };
 
@@ -46,7 +46,7 @@ class Counting final : public runtime::DecisionLog {
   sync::policy::Schedule entered_;
 };
 
-/// Bytes that the program has asked for and not given back; 0 where that is not counted.
+/// Allocated bytes of the program; 0 if not counted.
 double allocated() {
   const auto all = mallinfo2();
   return static_cast<double>(all.uordblks + all.hblkhd);
@@ -75,7 +75,7 @@ TEST_CASE(
   };
   run_mass(run);
   CHECK(run.agreed);
-  CHECK(run.views == 1);  // a digest that differs, or a group that waits for ever, ends it
+  CHECK(run.views == 1);  // a different digest, or a group that waits forever, would end it
   CHECK(run.step == run.steps);
   const double bound = mass_rounding * rounds / 100;
   for (std::size_t device = 0; device < mass_world; ++device) CHECK(mass_off_by(run, device) < bound);
@@ -88,7 +88,7 @@ TEST_CASE(
   CHECK(seen.calls > rounds / 20);
   CHECK(seen.ahead > rounds / 20);
   REQUIRE(memory.size() >= 99);
-  // Least of the first half and of the second: what is on its way when it is looked at differs by so much.
+  // Compares the minimum of the first half and of the second: allocations in progress differ by this much.
   constexpr double by_chance = 64 * 1024;
   const double grown = *std::min_element(memory.begin() + 50, memory.end()) -
                        *std::min_element(memory.begin() + 10, memory.begin() + 50);

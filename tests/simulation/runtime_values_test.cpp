@@ -1,5 +1,4 @@
-// Values that lead nowhere: what one device reads costs nobody else a row, and counters say what became of
-// each.
+// Invalid values: a device's bad rows do not cost its peers a row, and counters show the fate of each.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -15,12 +14,12 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Three devices with eight rows a batch; of the first one, some rows are spoiled.
+/// Three devices with eight rows per batch; the first has some spoiled rows.
 WallsRun spoiled_run(const std::string& when, std::uint64_t rounds,
                      const std::function<float(std::size_t row, float feature)>& spoil) {
   WallsRun run = even_run(8, rounds);
   auto& c = run.loaded.config;
-  c.train.clip_usual = false;  // which would see to most of it
+  c.train.clip_usual = false;  // which would mask most of the effect
   c.batch.policy = "fixed";
   c.batch.rows = 8;
   c.sync.policy = when == "overlap" ? "periodic" : when;
@@ -37,7 +36,7 @@ WallsRun spoiled_run(const std::string& when, std::uint64_t rounds,
   return run;
 }
 
-/// All devices agree, the model is made of numbers, and pages say what the ledger says.
+/// All devices have equal states, the model is finite, and the pages match the ledger.
 void check_counted(const GroupOutcome& out) {
   check_agreed(out);
   for (const float x : out.parameters) CHECK(std::abs(x) < 1e3F);
@@ -65,7 +64,7 @@ std::uint64_t flagged(const GroupOutcome& out, std::size_t device) {
 
 constexpr std::size_t rows_at_once = 2100;
 
-/// Many rows that wait, and then one by one.
+/// Many waiting rows, then one at a time.
 std::unique_ptr<stream::RecordSource> running_dry(std::uint64_t seed, std::size_t device,
                                                   const Clock& clock) {
   const PartitionId partition{0, static_cast<std::int32_t>(device)};
@@ -89,7 +88,7 @@ TEST_CASE("Values: of a reading whose square is infinite only the batch is lost,
     CHECK(out.rows_refused[0] > 0);
     const auto all = out.rows_trained[0] + out.rows_refused[0];
     CHECK(out.rows_refused[0] % 8 == 0);
-    CHECK(out.rows_refused[0] / 8 <= all / 8 / 5);  // a batch of every five, some of them not yet agreed on
+    CHECK(out.rows_refused[0] / 8 <= all / 8 / 5);  // every fifth batch, some of them not synchronized yet
     CHECK(out.rows_refused[0] / 8 + 3 >= all / 8 / 5);
     CHECK(out.rows_refused[1] == 0);
     CHECK(out.rows_refused[2] == 0);
@@ -126,7 +125,7 @@ TEST_CASE("Values: where features are normalized, such a reading costs no row, a
 TEST_CASE("Values: a finite gradient that would throw the model away is not stepped with") {
   for (const char* when : {"every", "periodic", "overlap"}) {
     CAPTURE(when);
-    // The first rounds are whole: there is something to compare with.
+    // The first rounds are good: the explosion check has a reference.
     const auto out = run_simulated(spoiled_run(
         when, 12, [](std::size_t row, float x) { return row > 50 && row % 40 == 20 ? 1e10F : x; }));
     check_counted(out);
@@ -143,7 +142,7 @@ TEST_CASE("Values: own steps that go too far are not contributed, and the device
     check_counted(out);
     CHECK(flagged(out, 0) == 1);
     CHECK(flagged(out, 1) == 0);
-    CHECK(out.rows_refused[0] >= 40);  // all steps since the agreement, with those that were made ahead
+    CHECK(out.rows_refused[0] >= 40);  // all steps since the last synchronization, including those made ahead
     CHECK(out.rows_refused[0] <= 80);
     CHECK(out.rows_trained[0] > 600);
     CHECK(out.rows_refused[1] + out.rows_refused[2] == 0);
@@ -186,7 +185,7 @@ TEST_CASE("Values: a step of few rows, behind steps of many, goes as far as few 
         if (facts.rows > 0) worst = std::max(worst, facts.loss_sum / facts.rows);
       }
     CHECK(largest >= 128);
-    CHECK(worst < 300);  // in the beginning it is 64
+    CHECK(worst < 300);  // initially it is 64
     for (const float x : group->node(0).state().model.parameters().as<float>()) CHECK(std::abs(x) < 10);
   }
 }

@@ -1,6 +1,5 @@
-// The fold against the model of the protocol (tests/model/view_change.pml): Spin simulates it at random and
-// prints every record and what the model's own fold comes to with it; the same records, as bytes, go through
-// ours.
+// Compares the fold with the model of the protocol (tests/model/view_change.pml). Spin simulates the model at
+// random and prints every record and the model's own fold after it. Our fold gets the same records as bytes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +30,7 @@ struct Simulation {
   std::string mutation;  ///< of the model
 };
 
-/// One record as the model writes it: states are histories, sessions only "present" or "the one before".
+/// One record in the model's notation: states are histories, sessions only "present" or "the one before".
 struct SimulatedRecord {
   std::string kind;
   std::size_t device = 0;
@@ -41,7 +40,7 @@ struct SimulatedRecord {
   std::uint64_t history = 0;
 };
 
-/// What a fold comes to after a record.
+/// Result of a fold after a record.
 struct Conclusion {
   bool counts = false;
   std::uint64_t view = 0;
@@ -122,7 +121,7 @@ Conclusion conclusion_of(const std::string& line) {
   return c;
 }
 
-/// The next record and what the model concludes from it; nothing at the end of the log.
+/// The next record and the model's result; nullopt at the end of the log.
 std::optional<std::pair<SimulatedRecord, Conclusion>> next_of(std::istream& log) {
   SimulatedRecord r;
   std::string line;
@@ -138,13 +137,13 @@ std::optional<std::pair<SimulatedRecord, Conclusion>> next_of(std::istream& log)
     REQUIRE_MESSAGE(fields, line);
     REQUIRE(r.device < std::size(names));
     std::string word;
-    if (!(log >> word) || word != "so" || !std::getline(log, line)) break;  // cut off by the bound of steps
+    if (!(log >> word) || word != "so" || !std::getline(log, line)) break;  // cut off by the limit of steps
     return std::pair(r, conclusion_of(line));
   }
   return std::nullopt;
 }
 
-/// Makes a log of the model's records, with the sessions that it gives to them, and folds it.
+/// Builds a log from the model's records, with the sessions that it assigns to them, and folds it.
 class Replay {
  public:
   explicit Replay(const Simulation& s) : simulation_(s) {}
@@ -199,7 +198,7 @@ class Replay {
   const Simulation simulation_;
   Fold fold_;
   std::int64_t next_ = 5;
-  /// The session before the last, or an offset at which nobody said HELLO, and the last.
+  /// The session before the last, or an offset without a HELLO, and the last.
   std::map<std::size_t, std::pair<std::int64_t, std::int64_t>> sessions_;
 };
 
@@ -208,7 +207,7 @@ struct Seen {
   std::map<Ignored, std::uint64_t> ignored;
 };
 
-/// Folds one simulated log beside the model; what differs first, or nothing.
+/// Compares our fold of a simulated log with the model's; returns the first difference, or nothing.
 std::string first_difference(const Simulation& s, const TempDir& folder, Seen& seen) {
   std::istringstream log(simulate(s, folder));
   Replay replay(s);
@@ -257,7 +256,7 @@ TEST_CASE("Model: the fold concludes what the model of the protocol does, record
   report_figure("model.views", static_cast<double>(seen.views), "views");
   CHECK(seen.views > 2 * static_cast<std::uint64_t>(logs));
   CHECK(seen.commits > static_cast<std::uint64_t>(logs));
-  CHECK(seen.without_committed > 0);  // all were ready, and none had what was saved
+  CHECK(seen.without_committed > 0);  // all were ready, and none had the saved state
   for (const auto reason : {Ignored::stale_session, Ignored::wrong_view, Ignored::replayed, Ignored::refused})
     CHECK_MESSAGE(seen.ignored[reason] > 0, name_of(reason));
 }

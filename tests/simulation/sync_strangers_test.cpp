@@ -1,5 +1,5 @@
-// Groups over a log, in virtual time, among what does not fit: drawn strangers, twins, deaths and returns. A
-// member that has the group's configuration never ends by another's mistake, and the group stands again.
+// Groups over a log in virtual time with random non-members, duplicate ids, crashes and returns. No member
+// with the group's configuration ends by another's mistake, and the group forms again.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Schedule {
     group_.form(members);
   }
 
-  /// What went wrong, or nothing.
+  /// The error, or empty.
   std::string run() {
     for (int event = 0; event < 25; ++event) {
       happen();
@@ -44,7 +44,7 @@ class Schedule {
     group_.run(12s);
     if (const auto wrong = ended_member(); !wrong.empty()) return wrong;
     seen_.views += group_.nodes.at("a").membership->fold().view.number;
-    if (!group_.formed(members)) return "the group does not stand";
+    if (!group_.formed(members)) return "the group has not formed";
     for (const auto& [name, node] : group_.nodes)
       if (!is_member(name) && !node.error) return name + " waits still";
     return {};
@@ -62,13 +62,13 @@ class Schedule {
       case 1: return revive(id);
       case 2: return stranger();
       case 3: return twin(id);
-      default: {  // a stranger is killed in whatever it does
+      default: {  // kills a non-member at any time
         std::erase_if(group_.nodes,
                       [&](const auto& node) { return !is_member(node.first) && rng_.below(2) == 0; });
       }
     }
   }
-  /// Never the last: a group of which nobody is left has nobody whose side it could take.
+  /// Never the last one: without a member the group has no side to take.
   void die(const std::string& id) {
     const auto up = std::count_if(members.begin(), members.end(),
                                   [&](const auto& m) { return group_.nodes.contains(m); });
@@ -88,7 +88,7 @@ class Schedule {
     ++seen_.strangers;
     group_.start(misfit("x"));
   }
-  /// A second process of a member that lives, with a state of another run or another configuration.
+  /// A second process with the id of a running member, and the state of another run or another configuration.
   void twin(const std::string& id) {
     const auto live = group_.nodes.find(id);
     if (live == group_.nodes.end()) return;
@@ -99,7 +99,7 @@ class Schedule {
     if (foreign) group_.nodes.at(name).membership->announce_state({9999, 1}, "d", 10);
     ++seen_.twins;
   }
-  /// A device that is in a view that has lost a member notices it.
+  /// A device whose view has lost a member detects it.
   void look_after_views() {
     for (auto& [name, node] : group_.nodes) {
       if (!node.view || node.error) continue;
@@ -122,7 +122,7 @@ class Schedule {
       if (!node.error || is_member(name)) continue;
       if (!counted_.insert(node.config.nonce_seed).second) continue;
       ++(node.error->message.find("keeps its place") != std::string::npos ? seen_.kept : seen_.rejected);
-      // A twin that got the place of a dead member gives it back to the one that returns.
+      // A second process in the place of a dead member yields to the one that returns.
       const bool twin = name.starts_with("twin") && node.error->code == ErrorCode::superseded;
       if (node.error->code != ErrorCode::invalid_config && !twin) return name + ": " + node.error->message;
     }
@@ -132,7 +132,7 @@ class Schedule {
   Rng rng_;
   Seen& seen_;
   MembershipGroup group_;
-  std::set<std::uint64_t> counted_;  ///< nonce seeds of processes whose end was seen
+  std::set<std::uint64_t> counted_;  ///< nonce seeds of processes known to have ended
 };
 
 }  // namespace

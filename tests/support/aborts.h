@@ -7,7 +7,7 @@
 
 namespace rivulet::testing {
 
-/// Does `body` end its process by SIGABRT? Runs it in a child that says nothing.
+/// True if `body` ends its process by SIGABRT. Runs it in a child without output.
 template <class Body>
 bool aborts(Body body) {
   std::fflush(nullptr);

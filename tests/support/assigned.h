@@ -13,12 +13,12 @@
 #include "core/assignment.h"
 #include "stream/open.h"
 
-/// Sources read nothing until they are assigned to: what tests say instead of a train thread.
+/// Assigns partitions to a source, which reads nothing before. Replaces the train thread in tests.
 namespace rivulet::testing {
 
 using Offsets = std::map<PartitionId, std::int64_t>;
 
-/// These partitions, each from the offset that `from` has of it, or from where its source begins.
+/// Assigns these partitions, each from its offset in `from`, or from the start of its source.
 inline Assignment reads(const std::vector<PartitionId>& partitions, const Offsets& from = {}) {
   Assignment out;
   for (const auto& id : partitions) {
@@ -36,7 +36,7 @@ inline std::unique_ptr<stream::RecordSource> reading(std::unique_ptr<stream::Rec
   return source;
 }
 
-/// What it reads, some of it from elsewhere.
+/// Repeats the source's assignment with new offsets for some of its partitions.
 inline Status seek(stream::RecordSource& source, std::span<const NextOffset> positions) {
   std::vector<PartitionId> partitions;
   for (const auto& state : source.partitions()) partitions.push_back(state.id);
@@ -45,7 +45,7 @@ inline Status seek(stream::RecordSource& source, std::span<const NextOffset> pos
   return source.assign(to);
 }
 
-/// A Kafka source and what it is to read.
+/// A Kafka source and its assignment.
 struct KafkaReading : stream::KafkaSourceConfig {
   std::vector<stream::TopicPartition> partitions;
   Offsets resume;

@@ -11,8 +11,8 @@
 #include "sync/policy/sync_cost.h"
 #include "tests/support/members.h"
 
-/// A group that plans by the policy "auto" in a world that is a formula: devices whose steps take a time,
-/// bring bytes, and whose link takes its time for what they send.
+/// A group with the policy "auto" in a computed world: formulas give the time of a step, its bytes, and the
+/// time that the link needs for what a device sends.
 namespace rivulet::testing {
 
 using namespace sync;
@@ -21,17 +21,17 @@ using namespace sync::policy;
 struct World {
   std::size_t devices = 4;
   double step_seconds = 0.01;
-  double record_bytes = 50'000;  ///< of a step
+  double record_bytes = 50'000;  ///< of one step
   double bytes_per_second = 1e9;
   double latency = 0.0001;
   double loss = 1;
-  double loss_falls = 1;       ///< to this part, from one agreement to the next
-  double loss_spread = 0;      ///< of a device in an agreement: this to the power of a normal number
-  double compute_seconds = 0;  ///< of a step
-  double late_seconds = 0;     ///< that the first device comes after the others
+  double loss_falls = 1;       ///< down to this share, from one synchronization to the next
+  double loss_spread = 0;      ///< of a device in one synchronization: this to the power of a normal variate
+  double compute_seconds = 0;  ///< of one step
+  double late_seconds = 0;     ///< by which the first device follows the others
   double signal = 1;           ///< of a step's gradient, squared; its noise is 1
-  double signal_spread = 0;    ///< of what a device makes of it by chance
-  double in_common = 1;        ///< what part of the movements all devices share
+  double signal_spread = 0;    ///< of one device, random
+  double in_common = 1;        ///< share of the deltas that all devices have in common
   std::string budget = "1 of stream";
   std::vector<std::uint64_t> tensors{60'000, 1'000};
   std::vector<std::uint64_t> tensor_rows = {};
@@ -39,7 +39,7 @@ struct World {
   bool overlap = false;
 };
 
-/// A group that plans by what it measures in that world.
+/// A group whose plans follow from measurements in that world.
 class Group {
  public:
   explicit Group(const World& world) : world_(world), rng_(5) {
@@ -58,7 +58,7 @@ class Group {
     state_ = first_state(testing::members(world.devices), config_, controllers_);
   }
 
-  /// One agreement behind the steps that the last plan asked for.
+  /// One synchronization after the local steps of the last plan.
   const RoundPlan& agree() {
     const Schedule& entered = state_.last.next;
     table_.facts.assign(world_.devices, {});
@@ -85,7 +85,7 @@ class Group {
                                        (world_.signal_spread > 0 ? world_.signal_spread * rng_.normal() : 0)
                                  : 0),
           static_cast<float>(steps > 1 ? 1 : 0),
-          0};  // it sends no copies
+          0};  // no injected rows
       for (const float x : common)
         f.measurements.push_back(
             static_cast<float>(world_.in_common * x + (1 - world_.in_common) * rng_.normal()));
@@ -95,7 +95,7 @@ class Group {
     const Schedule& next = state_.last.next;
     const double all = sync_bytes(next.way, world_.devices, 512);
     const double unseen = unseen_bytes(next.way, world_.devices);
-    sent_ = (all - unseen) / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
+    sent_ = (all - unseen) / wire_bytes(1e6, world_.devices) * 1e6;  // via the transport
     wire_ += all;
     if (budget_of(world_.budget)->is_hard()) wire_ += standing_bytes_per_second * world_.step_seconds * steps;
     rows_ += world_.record_bytes * steps;

@@ -15,14 +15,13 @@
 
 namespace rivulet::testing {
 
-/// Ranks of one process that contribute to sums by one collective, through a compressor, each with a
-/// residual.
+/// Ranks of one process that sum contributions by one collective with a compressor, each with its residual.
 struct CollectiveGroup {
   struct Options {
     std::string collective;
     std::string compressor = "topk";
     sync::ContributionShape shape{Scalar::f32, {301, 40, 7}, 5};
-    bool first_has_rows = true;  ///< else its weight is 0
+    bool first_has_rows = true;  ///< otherwise its weight is 0
     double keep = 0.1;
     Settings settings = runtime::Config::default_settings();
   };
@@ -64,7 +63,7 @@ struct CollectiveGroup {
       for (float& x : mine[r]) x = static_cast<float>(rng.normal());
     }
   }
-  /// Of what is in `mine`.
+  /// Sums the values in `mine`.
   void run(std::uint64_t round) {
     for (std::uint32_t r = 0; r < mine.size(); ++r) begin(r, round);
     for (int pass = 0; pass < 80; ++pass)
@@ -94,8 +93,8 @@ struct CollectiveGroup {
   std::vector<double> weights;
 };
 
-/// Runs `rounds`: all ranks hold the same bits in each, buffers are averages, and what is not agreed on is
-/// kept by somebody. `look` sees each round.
+/// Runs `rounds`. Checks in each that all ranks have the same bits, that buffers are averages, and that
+/// residuals keep the rest. Calls `look` for each round.
 template <class Look>
 void check_that_nothing_is_lost(CollectiveGroup& group, std::uint64_t rounds, Look look) {
   const std::size_t p = group.options.shape.parameters();

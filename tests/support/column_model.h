@@ -11,16 +11,15 @@
 #include "devices/normalizer.h"
 #include "tests/support/model_fixture.h"
 
-/// A model whose columns are followed, in double, so that only the rewriting could make a difference.
+/// A model whose columns are tracked, in double precision, so that only the rewriting can make a difference.
 namespace rivulet::testing {
 
-/// Its stream has three features: one around `level`, one around 0, one that is always 5. Targets are the
-/// first feature times `target_scale`, plus one for each further output: of classes 0 is the only one that
-/// makes sense.
+/// Streams with three features: one around `level`, one around 0, and a constant 5. A target is the first
+/// feature, plus one for each further output, times `target_scale`. For classes only target_scale 0 is valid.
 struct ColumnModel {
   static constexpr std::size_t features = 3;
 
-  /// `config`: of three features and float64.
+  /// `config` must have three features and float64.
   explicit ColumnModel(const devices::ModelConfig& config)
       : targets_each(config.loss == devices::Loss::mse ? static_cast<std::size_t>(config.outputs) : 1) {
     const auto& entry = model_entry(config.name);
@@ -34,7 +33,7 @@ struct ColumnModel {
     memory = make_contribution(trainer->layout(), *device);
     out = view_of(*memory, trainer->layout());
   }
-  /// Measures a batch; parameters stay.
+  /// Computes a batch without changing parameters.
   void measure(const std::vector<float>& x, const std::vector<float>& y) {
     const std::size_t rows = x.size() / features;
     REQUIRE(trainer->compute_gradients(*state, {x, y, rows, {}}, out));
@@ -68,7 +67,7 @@ struct ColumnModel {
     return trainer->predict(*state, {x, none, n, {}}).value();
   }
 
-  const std::size_t targets_each;  ///< numbers of a row's target
+  const std::size_t targets_each;  ///< target values per row
   std::unique_ptr<devices::Device> device = devices::make_host_device();
   std::unique_ptr<devices::Trainer> trainer;
   std::optional<devices::ModelState> state;

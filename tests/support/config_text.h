@@ -8,7 +8,7 @@
 #include "runtime/config/config.h"
 #include "tests/support/temp_dir.h"
 
-/// Configurations as text, for tests of what they load as.
+/// Configurations as text, for tests of the loader.
 namespace rivulet::testing {
 
 inline const runtime::CatalogNames all_names{
@@ -32,7 +32,7 @@ inline runtime::ConfigInput input_of(const std::string& file = "") {
 
 using Lines = std::vector<std::string>;
 
-/// A configuration without a file, made of --set only.
+/// A configuration from --set only, without a file.
 inline runtime::LoadedConfig with_sets(Lines sets) {
   auto input = input_of();
   sets.insert(sets.begin(), {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1"});
@@ -41,14 +41,14 @@ inline runtime::LoadedConfig with_sets(Lines sets) {
   return runtime::load_config(input);
 }
 
-/// Every problem as one line.
+/// All problems, one line each.
 inline Lines texts(const runtime::LoadedConfig& loaded) {
   Lines out;
   for (const auto& problem : loaded.problems) out.push_back(problem.text());
   return out;
 }
 
-/// Files in a folder of their own.
+/// Files in a temporary folder.
 struct Files {
   TempDir dir;
   std::string write(const std::string& name, const std::string& text) {
@@ -58,7 +58,7 @@ struct Files {
   }
 };
 
-/// Loads a text as device.toml and gives every problem as one line.
+/// Loads a text as device.toml and returns all problems, one line each.
 struct LoadedText {
   TempDir dir;
   runtime::ConfigInput input;
@@ -84,7 +84,7 @@ struct LoadedText {
   }
 };
 
-/// The least that is valid, with room for more behind it. Seven lines.
+/// The minimal valid configuration, in seven lines. Tests append to it.
 inline const std::string config_base = R"(version = 1
 [job]
 name = "mnist"

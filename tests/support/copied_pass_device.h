@@ -5,8 +5,7 @@
 
 namespace rivulet::testing {
 
-/// The host, computing as a GPU would: a trainer keeps copies of the numbers for a pass, and takes rows in
-/// buckets.
+/// The host, with the properties of a GPU: a trainer copies values for a pass, and takes rows in buckets.
 class CopiedPassDevice final : public devices::Device {
  public:
   [[nodiscard]] std::string_view name() const noexcept override { return "copied passes"; }

@@ -38,7 +38,7 @@ Result<GradientView> CopyingDevice::to_host(const GradientView& own) {
   if (!fresh) return fresh.error();
   const GradientView host = fresh.value()->view(own.scalar, own.count);
   std::memcpy(host.data, kernel_view(own).data, own.bytes());
-  staging_ = std::move(fresh).value();  // frees the last one: a late read is caught by ASan
+  staging_ = std::move(fresh).value();  // frees the last copy: ASan detects a late read
   ++copies_to_host_;
   return host;
 }

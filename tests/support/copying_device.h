@@ -7,9 +7,9 @@
 
 namespace rivulet::testing {
 
-/// A device whose memory the host cannot read, like a GPU: it is the host's in truth, but every view of it
-/// says MemoryKind::device, so reading it without to_host() aborts. to_host() and from_host() really copy,
-/// and what to_host() gave is freed by the next to_host().
+/// Simulates device memory that the host cannot read, like a GPU's. It is host memory, but its views are
+/// marked MemoryKind::device: reading one without to_host() aborts. to_host() and from_host() copy; the next
+/// to_host() frees the last copy.
 class CopyingDevice final : public devices::Device {
  public:
   CopyingDevice() : host_(devices::make_host_device()) {}
@@ -23,7 +23,7 @@ class CopyingDevice final : public devices::Device {
   [[nodiscard]] std::uint64_t copies_to_host() const noexcept { return copies_to_host_; }
   [[nodiscard]] std::uint64_t copies_from_host() const noexcept { return copies_from_host_; }
 
-  /// What a kernel that runs on this device sees: the same numbers without the mark. Aborts on host memory.
+  /// The view for a kernel on this device: the same values without the mark. Aborts on host memory.
   static GradientView kernel_view(const GradientView& own);
 
  private:
@@ -33,7 +33,7 @@ class CopyingDevice final : public devices::Device {
   std::uint64_t copies_from_host_ = 0;
 };
 
-/// `linear` on a CopyingDevice (any other device is refused). Not in the catalog of the product.
+/// `linear` on a CopyingDevice; rejects other devices. Not in the product's catalog.
 extern const devices::ModelEntry copying_linear;
 
 }  // namespace rivulet::testing

@@ -1,4 +1,4 @@
-// `linear` as a device would run it: its kernels (the host trainer) work on unmarked views of device memory.
+// `linear` as on a device: its kernels (the host trainer) work on unmarked views of device memory.
 #include <cstring>
 #include <utility>
 
@@ -15,7 +15,7 @@ void copy_kernel(const GradientView& from, const GradientView& to) {
   if (from.count > 0) std::memcpy(to.data, from.data, from.bytes());
 }
 
-/// A state is made of memory of one device, so the wrapped trainer works on a twin in host memory.
+/// A state belongs to the memory of one device, so the wrapped trainer works on a copy in host memory.
 class CopyingTrainer final : public devices::Trainer {
  public:
   CopyingTrainer(std::unique_ptr<devices::Trainer> linear, ModelState twin)

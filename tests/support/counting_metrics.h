@@ -7,7 +7,7 @@
 
 namespace rivulet::testing {
 
-/// Sums every counter and keeps the last of every gauge, by name and label values.
+/// Sums counters and keeps the last value of gauges, by name and label values.
 class CountingMetrics final : public MetricsSink {
  public:
   Counter& counter(std::string_view name, Labels labels) override { return cell(name, labels); }
@@ -15,9 +15,9 @@ class CountingMetrics final : public MetricsSink {
   Histogram& histogram(std::string_view name, Labels labels) override { return cell(name, labels); }
   void remove(std::string_view name, Labels labels) override { cells_.erase(key(name, labels)); }
   double operator[](const std::string& name) { return cells_[name].value; }
-  /// Somebody asked for that series, and it has not ended.
+  /// True if the series was requested and has not ended.
   [[nodiscard]] bool has(const std::string& name) const { return cells_.contains(name); }
-  /// How often somebody asked for a series: each time he may wait for a scrape.
+  /// Number of requests for a series. Each may block until a scrape ends.
   [[nodiscard]] int asked() const { return asked_; }
 
  private:

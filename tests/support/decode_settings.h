@@ -3,10 +3,10 @@
 
 #include "stream/decoder.h"
 
-/// Settings of decoders for tests that load no configuration.
+/// Decoder settings for tests without a configuration.
 namespace rivulet::testing {
 
-/// Those that `config` lacks, as the keys' defaults.
+/// Adds the keys' defaults for settings that `config` lacks.
 inline stream::DecodeConfig with_decode_defaults(stream::DecodeConfig config) {
   for (const char* key : {"decode.raw.label", "decode.raw.features"})
     if (!config.settings.has<std::string>(key)) config.settings.set(key, std::string("u8"));

@@ -10,7 +10,7 @@
 #include "stream/decoder.h"
 #include "tests/support/decode_settings.h"
 
-/// What the tests of the decoders share: one configuration per format, and records read to their end.
+/// Shared by the decoder tests: one configuration per format, and a function that reads all rows of a record.
 namespace rivulet::testing {
 
 using stream::DecodeConfig;
@@ -32,7 +32,7 @@ inline Record record_of(const std::string& bytes) {
   return {.value = std::as_bytes(std::span(bytes.data(), bytes.size()))};
 }
 
-/// What a decoder made of a record: rows as numbers (target last) and drops by reason, in order.
+/// Result of decoding a record: rows (target last), and drops by reason, in order.
 struct Read {
   std::vector<std::vector<float>> rows;
   std::vector<DropReason> drops;

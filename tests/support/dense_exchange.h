@@ -20,7 +20,7 @@ GradientView view_over(std::vector<T>& numbers) {
           .scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64};
 }
 
-/// An exchange of dense contributions over a test's own numbers, which must outlive it.
+/// Exchanges dense contributions in a test's own memory, which must outlive it.
 template <class T>
 class DenseExchange : public sync::Exchange {
  public:

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 const std::string mnist = source_path("examples/mnist");
-const std::string token = "only-for-these-tests";  // beyond the loopback a page wants one
+const std::string token = "only-for-these-tests";  // required for pages beyond the loopback
 
 ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
   ProcessOptions options;
@@ -88,7 +88,7 @@ void DeviceGroup::start_on(int partition, int device, const std::vector<std::str
     arguments.insert(arguments.end(), {"--set", "http.token_file=" + (folder_.path() / "token").string()});
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   arguments.insert(arguments.end(), more.begin(), more.end());
-  member.process.reset();  // the old one is gone before the new one takes its port
+  member.process.reset();  // the old process must end before the new one takes its port
   member.process = start_rivulet(arguments, member.network_namespace);
 }
 

@@ -9,28 +9,28 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
-/// The real binary as processes: a broker, a feeder and devices, for tests of what a group does when
-/// something happens to one of them. Everything is REQUIREd: a helper that fails ends the test.
+/// Runs the real binary as processes: a broker, a feeder and devices. For tests of a group in which a device
+/// fails. A failure of a helper fails the test (REQUIRE).
 namespace rivulet::testing {
 
-/// `rivulet ARGUMENTS`, running.
+/// Starts `rivulet ARGUMENTS`.
 std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments,
                                        const std::string& network_namespace = "");
-/// `rivulet ARGUMENTS` to its end.
+/// Runs `rivulet ARGUMENTS` to its end.
 RunOutput run_rivulet(const std::vector<std::string>& arguments, Duration deadline);
 
 struct DeviceGroupOptions {
   int devices = 3;
-  std::string brokers;  ///< empty: an embedded broker of its own
+  std::string brokers;  ///< empty: starts an embedded broker
   std::string topic = "mnist";
   std::string on_peer_loss = "exit";
-  const Network* network = nullptr;  ///< a node for each device; `brokers` is at its host address
-  int beside_broker = -1;  ///< this device is on the machine of the broker, and finds it at 127.0.0.1
-  std::vector<std::string> arguments;  ///< of every `rivulet run`, after ours
+  const Network* network = nullptr;  ///< one node per device; `brokers` is at its host address
+  int beside_broker = -1;  ///< index of a device on the broker's machine, which reaches it at 127.0.0.1
+  std::vector<std::string> arguments;  ///< appended to every `rivulet run`
 };
 
-/// Devices device-0, device-1, ... of the job "mnist" on examples/mnist/device.toml with model linear, one
-/// partition each. An object outlives many starts: the broker and so the control topic stay.
+/// Devices device-0, device-1, ... of the job "mnist", from examples/mnist/device.toml with model linear and
+/// one partition each. The broker, and so the control topic, persists across restarts of devices.
 class DeviceGroup {
  public:
   explicit DeviceGroup(DeviceGroupOptions options);
@@ -38,7 +38,7 @@ class DeviceGroup {
   void start(int device, const std::vector<std::string>& more = {}) { start_on(device, device, more); }
   void start_on(int partition, int device, const std::vector<std::string>& more = {});
   void start_all();
-  /// Plays MNIST to all partitions, without end; `more` are further arguments of `rivulet feed`.
+  /// Feeds MNIST to all partitions, repeated; `more` are further arguments of `rivulet feed`.
   void feed(int rows_per_second, const std::vector<std::string>& more = {});
   void stop_feeding() { feeder_.reset(); }
 
@@ -46,22 +46,22 @@ class DeviceGroup {
   [[nodiscard]] const std::string& brokers() const noexcept { return brokers_; }
   [[nodiscard]] static std::string name(int device) { return "device-" + std::to_string(device); }
   [[nodiscard]] std::string directory(int device) const { return (folder_.path() / name(device)).string(); }
-  /// Waits until every device says that the group has formed.
+  /// Waits until every device reports a formed group.
   bool formed(Duration deadline);
-  /// Waits until every device has applied `steps` rounds in this life.
+  /// Waits until every device has applied `steps` rounds since its start.
   bool trained(int steps, Duration deadline);
-  /// Waits until no device has applied a round for a second.
+  /// Waits until no device has applied a round for one second.
   bool idle(Duration deadline);
   [[nodiscard]] int http_port(int device) const {
     return devices_.at(static_cast<std::size_t>(device)).http_port;
   }
-  /// What /api/v1/status says; null if it does not answer.
+  /// Returns /api/v1/status; null without an answer.
   [[nodiscard]] nlohmann::json status(int device) const;
-  /// What /metrics says; empty if it does not answer.
+  /// Returns /metrics; empty without an answer.
   [[nodiscard]] std::string metrics(int device) const;
-  /// The summary that an ended device printed.
+  /// Returns the summary of an ended device.
   nlohmann::json summary(int device);
-  /// Everything that the devices said so far, for INFO.
+  /// Returns the output of all devices so far, for INFO.
   std::string story();
 
  private:
@@ -70,7 +70,7 @@ class DeviceGroup {
     std::unique_ptr<Process> process;
     std::string host = "127.0.0.1";
     int http_port = 0;
-    std::string network_namespace;  ///< empty: the test's own
+    std::string network_namespace;  ///< empty: that of the test
     std::string brokers;
   };
   [[nodiscard]] static nlohmann::json status_of(const Member& member);

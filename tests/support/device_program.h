@@ -6,8 +6,8 @@
 
 namespace rivulet::testing {
 
-/// The end of a main() that does what `rivulet run` does, with a catalog of its own. `arguments`: CONFIG
-/// [KEY=VALUE ...]. Says its summary or why there is none; the exit status.
+/// End of a main() that works like `rivulet run` with its own catalog. `arguments`: CONFIG [KEY=VALUE ...].
+/// Prints the summary or the error, and returns the exit status.
 int run_device_program(std::span<char*> arguments, const runtime::RunOptions& options,
                        const runtime::Catalog& catalog);
 

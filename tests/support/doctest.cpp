@@ -1,3 +1,3 @@
-// doctest itself, apart from main(): a program with a main() of its own may use helpers that check.
+// doctest without main(): programs with their own main() can use helpers with checks.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

@@ -14,14 +14,14 @@
 #include "sync/policy/arbiter.h"
 #include "tests/support/members.h"
 
-/// Decisions of three devices for tests that write and read them.
+/// Random decisions of three devices, for tests of the decision log.
 namespace rivulet::testing {
 
 inline sync::policy::Controllers stream_controllers() {
   return sync::policy::controllers_of({}, sync::policy::builtin_controllers()).value();
 }
 
-/// A table such as three devices make: numbers with all their digits.
+/// A realistic facts table of three devices; values have all their digits.
 inline sync::FactsTable drawn_table(Rng& rng, std::uint64_t step) {
   sync::FactsTable table;
   table.facts.resize(3);
@@ -53,7 +53,7 @@ inline runtime::ViewRecord view_of_three(std::uint64_t number) {
   return view;
 }
 
-/// With `from` replaced by `to`, and the checksum that goes with it: what a careful forger would do.
+/// Replaces `from` by `to` and updates the checksum, as a careful forger does.
 inline std::string resealed(std::string line, const std::string& from, const std::string& to) {
   line.resize(line.size() - std::min<std::size_t>(line.size(), 26));
   line += '}';
@@ -64,8 +64,8 @@ inline std::string resealed(std::string line, const std::string& from, const std
   return line + ",\"sum\":\"" + sum + "\"}";
 }
 
-/// What a thorough forger does to the lines behind one that was changed: every device says that it has seen
-/// what the changed one says. `last`: what the round before came to, none for the changed one itself.
+/// Updates the digest of the last round in all later lines, as a thorough forger does. `last`: digest of the
+/// round before; nullopt for the changed round itself.
 inline std::uint64_t bear_witness(runtime::RoundRecord& round, std::optional<std::uint64_t> last) {
   if (last)
     for (auto& facts : round.table.facts) facts.plan_hash = *last;

@@ -5,23 +5,23 @@
 
 namespace rivulet::testing {
 
-/// `quick` in the ordinary run, `full` under `scripts/test --full` (RIVULET_FULL=1).
+/// Returns `quick`, or `full` under `scripts/test --full` (RIVULET_FULL=1).
 int repetitions(int quick, int full);
 
-/// RIVULET_SEED, or `usual` when it is not set. A test that draws prints its seed when it fails.
+/// Returns RIVULET_SEED, or `usual` if unset. Tests with random input print their seed when they fail.
 std::uint64_t seed_or(std::uint64_t usual);
 
-/// `usual`, or the number in the environment variable `name`.
+/// Returns the environment variable `name` as a number, or `usual` if unset.
 std::uint64_t number_or(const char* name, std::uint64_t usual);
 
-/// What a long count has done so far, so that one that was cut short goes on where it was: numbers by name,
-/// in a file in the folder SIM_PROGRESS. Without that variable nothing is known and nothing is kept.
+/// Progress of a long count, by name, in a file in folder SIM_PROGRESS. An interrupted count resumes from it.
+/// Without that variable nothing is read or written.
 using Counts = std::map<std::string, double>;
 Counts load_progress(const std::string& file);
-/// Replaces the file as a whole. Aborts if it cannot be written.
+/// Replaces the whole file. Aborts on failure.
 void save_progress(const std::string& file, const Counts& counts);
 
-/// Prints `figure: NAME = VALUE UNIT`, which the full run copies into docs/EVIDENCE.md.
+/// Prints `figure: NAME = VALUE UNIT`; the full run copies it to docs/EVIDENCE.md.
 void report_figure(const char* name, double value, const char* unit);
 
 }  // namespace rivulet::testing

@@ -14,16 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Folders whose files are entries of a catalog; decoders are named by file formats, which have other users.
+/// Folders whose files are catalog entries. Decoders are excluded: their names are also file formats.
 constexpr std::array folders{"devices/model",    "devices/optimizer",
                              "sync/compressor",  "sync/collective/aggregation",
                              "sync/controllers", "sync/published"};
 
-/// What a configuration has if nobody says otherwise, and nothing else.
+/// Files with only the defaults of a configuration.
 constexpr std::array defaults{"runtime/config/config.h", "sync/message/plan.h"};
 
-/// Words of other keys, too: these are looked for only where they are compared with, or looked up as, an
-/// entry.
+/// Names that are also common words. They are searched only where compared with or looked up as an entry.
 const std::set<std::string>& common_words() {
   static const std::set<std::string> words{"auto", "every", "fixed",  "random", "step",
                                            "sum",  "ring",  "stream", "linear", "constant"};
@@ -40,7 +39,7 @@ bool is_entry(const SourceText& source) {
                              [](const std::string& line) { return std::regex_search(line, definition); });
 }
 
-/// Names of entries, with the files that define one of that name.
+/// Names of entries, with the files that define them.
 std::map<std::string, std::set<fs::path>> entry_names(const std::vector<SourceText>& sources) {
   std::map<std::string, std::set<fs::path>> names;
   for (const SourceText& source : sources) {
@@ -53,7 +52,7 @@ std::map<std::string, std::set<fs::path>> entry_names(const std::vector<SourceTe
   return names;
 }
 
-/// Of a literal that begins at `at`: the whole of it, if it is not a comment's.
+/// The literal that begins at `at`; none inside a comment.
 std::optional<std::string> literal_at(const SourceText& source, std::size_t line, std::size_t at) {
   const std::string& raw = source.raw[line];
   const std::size_t end = raw.find('"', at + 1);

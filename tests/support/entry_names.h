@@ -5,9 +5,9 @@
 
 namespace rivulet::testing {
 
-/// Models, optimizers, compressors, collectives and controllers are named by their own files, and by the
-/// defaults of a configuration: nobody else compares with such a name or passes it, for what others want to
-/// know of an entry is a property of it.
+/// Finds catalog names outside their entries. Only an entry's file and the configuration defaults may contain
+/// the name of a model, optimizer, compressor, collective or controller. All other code reads properties of
+/// entries.
 Findings check_entry_names(const std::filesystem::path& root);
 
 }  // namespace rivulet::testing

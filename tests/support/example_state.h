@@ -7,7 +7,7 @@
 #include "devices/device.h"
 #include "runtime/state/agreed_state.h"
 
-/// A state with something in every field.
+/// A state with values in all fields.
 namespace rivulet::testing {
 
 inline devices::ModelLayout layout_of(std::size_t parameters, std::size_t buffers,

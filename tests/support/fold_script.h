@@ -7,7 +7,7 @@
 
 namespace rivulet::testing {
 
-/// Writes records at growing offsets, with holes, as a broker does.
+/// Writes records at increasing offsets with gaps, as a broker does.
 struct FoldScript {
   sync::membership::Fold fold;
   std::int64_t next = 0;
@@ -44,7 +44,7 @@ struct FoldScript {
     return put(sync::membership::Leave{device, session, reason});
   }
   std::int64_t stop() { return put(sync::membership::Stop{"n" + std::to_string(next), "host", 1}); }
-  /// HELLO and READY of all, CLOSE of the first; their sessions.
+  /// Writes HELLO and READY of all, CLOSE of the first; returns their sessions.
   std::map<std::string, std::int64_t> form(const std::vector<std::string>& ids, bool new_run = false) {
     std::map<std::string, std::int64_t> sessions;
     for (const auto& id : ids) sessions[id] = hello(id, static_cast<std::uint32_t>(ids.size()), "h", new_run);

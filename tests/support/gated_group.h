@@ -10,14 +10,13 @@
 #include "sync/policy/arbiter.h"
 #include "tests/support/members.h"
 
-/// A group that plans by a published gate of compression, in a world that is given: the gains of what devices
-/// bring.
+/// A group under a published compression gate, with given gains.
 namespace rivulet::testing {
 
 using namespace sync;
 using namespace sync::policy;
 
-/// A group whose devices bring gradients, under one compression policy, round by round.
+/// A group in mode gradients under one compression policy, round by round.
 class Gated {
  public:
   Gated(std::string policy, std::size_t devices, std::size_t parameters) : devices_(devices) {
@@ -33,13 +32,13 @@ class Gated {
       for (const Key& key : entry->keys) set_default(key);
   }
 
-  /// Before the first round, and after settings have changed.
+  /// Called before the first round and after changes of settings.
   void begin() {
     config.settings = settings_of(config, settings);
     controllers = controllers_of(config, builtin_controllers()).value();
     if (state.last.next.rows.empty()) state = first_state(testing::members(devices_), config, controllers);
   }
-  /// One round in which each device's contribution has these gains.
+  /// One round with these gains of the devices' contributions.
   const RoundPlan& step(const std::vector<Gains>& all) {
     begin();
     table = {};
@@ -59,7 +58,7 @@ class Gated {
       f.measurements.assign(all[i].shares.begin(), all[i].shares.end());
       f.measurements.push_back(static_cast<float>(all[i].contribution_norm));
       f.measurements.push_back(static_cast<float>(all[i].gradient_norm));
-      // Of controllers that ask for more: moo's three, the four of a collective that learns.
+      // Measurements requested by some controllers: three of moo, four of a learning collective.
       for (const double more : {0.1, sent, sync_seconds, sync_seconds})
         f.measurements.push_back(static_cast<float>(more));
       f.measurements.resize(measurements_of(controllers));
@@ -75,7 +74,7 @@ class Gated {
   PolicyState state;
   FactsTable table;  ///< of the last round
   std::uint32_t rows = 64;
-  std::uint32_t steps = 1;  ///< behind them
+  std::uint32_t steps = 1;  ///< so far
   std::optional<std::uint32_t> rows_of_first;
   std::uint32_t flags = 0;  ///< of the first device
   float wait_of_first = 0;
@@ -99,7 +98,7 @@ class Gated {
   std::size_t devices_;
 };
 
-/// The same share of the squared norm in every part of the numbers above `from`.
+/// The same share of the squared norm at each keep ratio above `from`.
 inline Gains flat(double share) {
   Gains gains;
   gains.shares.fill(static_cast<float>(share));

@@ -9,7 +9,7 @@
 #include "tests/support/group_support.h"
 #include "tests/support/real_node.h"
 
-/// A simulated group from its beginning to its end, and what is to be seen of it.
+/// Runs a simulated group to its end and collects results.
 namespace rivulet::testing {
 
 using namespace runtime;
@@ -17,8 +17,8 @@ using namespace runtime;
 struct Outcome {
   std::vector<std::vector<float>> parameters;  ///< by device
   std::vector<std::vector<std::byte>> momentum;
-  std::vector<RecordedRound> rounds;                        ///< as device 0 saw them
-  std::vector<sync::policy::ControllerMemory> controllers;  ///< what they remember in the end
+  std::vector<RecordedRound> rounds;                        ///< as recorded by device 0
+  std::vector<sync::policy::ControllerMemory> controllers;  ///< final memory of the controllers
   std::uint64_t step = 0;
   std::uint64_t rows = 0;
   std::uint64_t views = 0;

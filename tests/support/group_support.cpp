@@ -34,7 +34,7 @@ runtime::LoadedConfig linear_job(std::uint32_t devices) {
   c.settings.set("train.optimizer.momentum", 0.9);
   c.buffer.rows = 2048;
   agree_on_every_batch(c);
-  c.sync.on_peer_loss = "exit";  // a test in which somebody dies ends; those of re-forming say so
+  c.sync.on_peer_loss = "exit";  // tests with a failing device end; tests of re-forming override this
   return loaded;
 }
 
@@ -50,7 +50,7 @@ std::unique_ptr<runtime::SimulatedGroup> build_group(const runtime::LoadedConfig
 }
 
 void run_to_end(runtime::SimulatedGroup& group, const std::function<bool()>& done, double seconds) {
-  constexpr std::uint64_t steps_most = 30'000'000;  // also if the clock stands still
+  constexpr std::uint64_t steps_most = 30'000'000;  // also with a stopped clock
   std::uint64_t steps = 0;
   bool is_done = false;
   group.run_until([&] {
@@ -58,7 +58,7 @@ void run_to_end(runtime::SimulatedGroup& group, const std::function<bool()>& don
     return is_done || ++steps > steps_most || group.seconds() > seconds;
   });
   if (is_done || group.all_ended()) return;
-  FAIL("the group has not come to its end in ", group.seconds(), " simulated seconds and ", steps,
+  FAIL("the group has not ended within ", group.seconds(), " simulated seconds and ", steps,
        " steps; device 0 is at step ", group.node(0).state().stamp.step, ": ",
        group.node(0).status().phrase());
 }

@@ -8,24 +8,24 @@
 
 namespace rivulet::testing {
 
-/// A small job that needs no file, no LibTorch and no network: linear model, synthetic rows of 8 numbers.
+/// A small job without files, LibTorch or network: linear model, synthetic rows of 8 values.
 runtime::LoadedConfig linear_job(std::uint32_t devices);
-/// In place of the default, which goes by what it measures: rounds can be counted, and are the same twice.
-/// The learning rate is what the configuration says, so that steps can be worked out by hand.
+/// Replaces the default, which depends on measurements: rounds are predictable and reproducible. The learning
+/// rate is constant, so that tests can compute steps by hand.
 void agree_on_every_batch(runtime::Config& config);
 
-/// Builds the group or fails the test with the reason.
+/// Builds the group, or fails the test with the reason.
 std::unique_ptr<runtime::SimulatedGroup> build_group(const runtime::LoadedConfig& loaded,
                                                      const runtime::SimulateOptions& options,
                                                      runtime::SimulatedParts parts = {});
 
-/// Until all have ended, or done() says so. If neither comes within `seconds` of the simulation, the test
-/// fails with a sentence: a group whose limit is broken goes on for ever.
+/// Runs until all devices have ended or done() returns true. Fails the test after `seconds` of simulated
+/// time: a group with a broken limit never ends.
 void run_to_end(
     runtime::SimulatedGroup& group, const std::function<bool()>& done = [] { return false; },
     double seconds = 1000);
 
-/// Keeps every decision of one device in memory.
+/// Keeps all decisions of one device in memory.
 struct RecordedRound {
   std::uint64_t round;
   sync::FactsTable table;

@@ -16,8 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Waits until the thread has stopped because it was asked to; signals that come before are its own. False:
-/// it has ended.
+/// Waits until the thread is stopped by our request; forwards earlier signals to it. False: it has ended.
 bool has_stopped(pid_t thread) {
   for (int status = 0; waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status);) {
     if (status >> 16 == PTRACE_EVENT_STOP) return true;

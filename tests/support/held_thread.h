@@ -11,15 +11,14 @@
 
 namespace rivulet::testing {
 
-/// Threads of a process that are called `name` and want a core at this moment.
+/// Threads of a process with this name that are runnable now.
 std::vector<pid_t> running_threads(pid_t process, std::string_view name);
 
-/// Where the machine code of a process lies that is not a library's for everybody (libc, its loader, a
-/// sanitizer): a thread that stands still in those may hold a lock of the whole process, as that of malloc,
-/// in anything it does.
+/// Address ranges of a process's code, without shared libraries (libc, loader, sanitizers). A thread paused
+/// in those may hold a process-wide lock, such as malloc's.
 class OwnCode {
  public:
-  /// `files`: parts of the paths that count.
+  /// `files`: parts of the paths to include.
   OwnCode(pid_t process, const std::vector<std::string>& files);
   [[nodiscard]] bool holds(std::uint64_t address) const;
   [[nodiscard]] bool empty() const { return ranges_.empty(); }
@@ -28,18 +27,18 @@ class OwnCode {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges_;
 };
 
-/// One thread of a child process that stands still while this object lives; the others go on. Made and ended
-/// by the same thread of ours (ptrace).
+/// Pauses one thread of a child process for the object's lifetime; other threads continue. Must be created
+/// and destroyed on the same thread (ptrace).
 class HeldThread {
  public:
-  /// Blocks until it stands: at once, unless the kernel does something for it that nothing interrupts.
-  /// nullptr: it has ended, or this process may not hold it.
+  /// Blocks until the thread is paused: immediately, unless it is in an uninterruptible system call. nullptr:
+  /// it has ended, or ptrace is not permitted.
   static std::unique_ptr<HeldThread> hold(pid_t thread);
-  ~HeldThread();  ///< it goes on
+  ~HeldThread();  ///< resumes the thread
   HeldThread(const HeldThread&) = delete;
   HeldThread& operator=(const HeldThread&) = delete;
 
-  /// The next instruction that it will execute; 0 if this machine's registers are not known here.
+  /// Address of its next instruction; 0 on an unsupported architecture.
   [[nodiscard]] std::uint64_t at() const;
 
  private:

@@ -29,7 +29,7 @@ Error failure(rd_kafka_resp_err_t code, const std::string& what) {
   return Error{ErrorCode::io, what + ": " + rd_kafka_err2str(code)};
 }
 
-/// What became of the records of one produce() call: the first failure, counted by the delivery reports.
+/// Result of the records of one produce() call: the first failure in the delivery reports.
 struct Deliveries {
   rd_kafka_resp_err_t first_error = RD_KAFKA_RESP_ERR_NO_ERROR;
 };
@@ -64,7 +64,7 @@ Result<Client> open_producer(const std::string& brokers, Deliveries* deliveries 
       RD_KAFKA_PRODUCER,
       {{"bootstrap.servers", brokers},
        {"log_level", "0"},
-       {"enable.idempotence", "true"},  // else a request that is tried again comes behind the next
+       {"enable.idempotence", "true"},  // otherwise a retried request is written after later ones
        {"linger.ms", "1"},
        {"message.max.bytes", "10000000"},
        {"topic.metadata.propagation.max.ms", "1000"},
@@ -81,7 +81,7 @@ Result<Client> open_consumer(const std::string& brokers, const std::string& grou
                                          {"fetch.wait.max.ms", "50"}});
 }
 
-/// What one CreateTopics call answered for its one topic.
+/// The answer of a CreateTopics call for its one topic.
 Status topic_result(rd_kafka_event_t* event, const std::string& topic) {
   if (event == nullptr) return Error{ErrorCode::unavailable, "no answer to create " + topic};
   const Owned<rd_kafka_event_t, rd_kafka_event_destroy> owned(event);
@@ -135,7 +135,8 @@ rd_kafka_resp_err_t enqueue(rd_kafka_t* client, const std::string& topic, const 
                                          record.value.size()),
                         RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_HEADERS(headers),
                         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_headers_destroy(headers);  // else the client's
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+    rd_kafka_headers_destroy(headers);  // otherwise the client owns them
   return code;
 }
 
@@ -215,7 +216,7 @@ Status delete_topic(const std::string& brokers, const std::string& topic) {
     return Error{ErrorCode::io, "cannot delete " + topic};
   const bool gone = wait_until([&] { return !is_listed(handle, topic); }, std::chrono::seconds(10));
   if (gone) return ok();
-  return Error{ErrorCode::unavailable, topic + " is still there"};
+  return Error{ErrorCode::unavailable, topic + " still exists"};
 }
 
 Status delete_records(const std::string& brokers, const std::string& topic, int partition,
@@ -266,7 +267,7 @@ Status done(rd_kafka_error_t* error) {
   return Error{ErrorCode::io, rd_kafka_error_string(error)};
 }
 
-/// A transaction is open, and the broker has these records of it.
+/// Opens a transaction whose records the broker has.
 Status begin_with(rd_kafka_t* handle, const std::string& topic, const std::vector<TestRecord>& records) {
   if (auto ready = done(rd_kafka_init_transactions(handle, 3 * call_timeout_ms)); !ready) return ready;
   if (auto begun = done(rd_kafka_begin_transaction(handle)); !begun) return begun;
@@ -349,7 +350,7 @@ Result<std::int64_t> committed_offset(const std::string& brokers, const std::str
   if (!client) return client.error();
   const Offsets list = one_partition(topic, partition, RD_KAFKA_OFFSET_INVALID);
   rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
-  // A broker that has just started says for a while that it coordinates no group.
+  // A broker that has just started rejects group requests for a while.
   wait_until(
       [&] {
         code = rd_kafka_committed(client.value().get(), list.get(), call_timeout_ms);

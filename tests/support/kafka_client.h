@@ -9,8 +9,8 @@
 #include "core/result.h"
 #include "core/time.h"
 
-/// Small blocking Kafka calls for tests: each opens its own client, so what it sees is what the broker has.
-/// All work on the real broker and on the embedded one, but create_topic, which needs the real one.
+/// Small blocking Kafka calls for tests. Each opens its own client, so it sees the state of the broker. All
+/// work with the real and the embedded broker, except create_topic, which needs the real one.
 namespace rivulet::testing {
 
 struct TestRecord {
@@ -18,28 +18,27 @@ struct TestRecord {
   std::string key;
   int partition = 0;
   std::int64_t timestamp_ms = 0;  ///< 0: now
-  std::int64_t offset = -1;       ///< filled by consume
+  std::int64_t offset = -1;       ///< set by consume
   std::map<std::string, std::string> headers = {};
-  bool tombstone = false;  ///< no value at all
+  bool tombstone = false;  ///< record without a value
 };
 
-/// Errors of all: unavailable (no answer before the deadline), io (the broker's words).
+/// Errors of all: unavailable (no answer before the deadline), io (the broker's message).
 Status wait_for_broker(const std::string& brokers, Duration deadline);
-/// Returns when every partition has a leader. An existing topic is an error.
+/// Returns when every partition has a leader. Fails if the topic exists.
 Status create_topic(const std::string& brokers, const std::string& topic, int partitions,
                     const std::map<std::string, std::string>& configuration = {});
-/// Returns when the topic is gone from the broker's list.
+/// Returns when the broker no longer lists the topic.
 Status delete_topic(const std::string& brokers, const std::string& topic);
-/// What retention does: records below `before` are gone when it returns.
+/// Deletes records below `before`, as retention does; returns when they are gone.
 Status delete_records(const std::string& brokers, const std::string& topic, int partition,
                       std::int64_t before);
-/// Returns when the broker has acknowledged all.
+/// Returns when the broker has acknowledged all records.
 Status produce(const std::string& brokers, const std::string& topic, const std::vector<TestRecord>& records);
-/// Writes the records in a transaction that is then aborted: offsets that a reader of committed records never
-/// sees.
+/// Writes the records in an aborted transaction: readers of committed records never see their offsets.
 Status produce_and_abort(const std::string& brokers, const std::string& topic,
                          const std::vector<TestRecord>& records);
-/// Records in a transaction that stays open until it is committed, or this object ends.
+/// Records in a transaction that stays open until it is committed or the object is destroyed.
 class OpenTransaction {
  public:
   static Result<std::unique_ptr<OpenTransaction>> begin(const std::string& brokers, const std::string& topic,
@@ -47,13 +46,13 @@ class OpenTransaction {
   virtual ~OpenTransaction() = default;
   virtual Status commit() = 0;
 };
-/// `count` records of one partition from `offset` on; an error when they do not come before the deadline.
+/// Returns `count` records of a partition from `offset`; fails after the deadline.
 Result<std::vector<TestRecord>> consume(const std::string& brokers, const std::string& topic, int partition,
                                         std::int64_t offset, std::size_t count, Duration deadline);
-/// First and next offset of a partition.
+/// Returns the first and the next offset of a partition.
 Result<std::pair<std::int64_t, std::int64_t>> watermarks(const std::string& brokers, const std::string& topic,
                                                          int partition);
-/// What `group` committed there; -1 when nothing.
+/// Returns the offset committed by `group`; -1 if none.
 Result<std::int64_t> committed_offset(const std::string& brokers, const std::string& group,
                                       const std::string& topic, int partition);
 

@@ -9,7 +9,7 @@
 
 namespace rivulet::testing {
 
-/// A control log in a topic of any broker.
+/// A control log in a Kafka topic.
 inline LogWorld kafka_log_world(const std::string& brokers, const std::string& topic) {
   LogWorld world;
   world.open = [brokers, topic] {
@@ -18,7 +18,7 @@ inline LogWorld kafka_log_world(const std::string& brokers, const std::string& t
     REQUIRE_MESSAGE(log, log.error().message);
     return std::move(log).value();
   };
-  // Ten seconds of waiting in all, then something is wrong.
+  // Limits all waits together to ten seconds.
   world.wait = [left = 2000]() mutable {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return --left > 0;
@@ -26,7 +26,7 @@ inline LogWorld kafka_log_world(const std::string& brokers, const std::string& t
   return world;
 }
 
-/// The error that a log ends with within `deadline`; its message is empty if there is none.
+/// Waits until the log fails, and returns its error; the message is empty after `deadline`.
 inline Error log_error(OrderedLog& log, Duration deadline) {
   Error error;
   wait_until(

@@ -38,7 +38,7 @@ std::map<std::string, std::string> default_properties(const KafkaServerOptions& 
           {"transaction.state.log.replication.factor", "1"},
           {"transaction.state.log.min.isr", "1"},
           {"group.initial.rebalance.delay.ms", "0"},
-          {"broker.session.timeout.ms", "1500"},  // a killed broker's place is free again after this
+          {"broker.session.timeout.ms", "1500"},  // time until a killed broker may register again
           {"broker.heartbeat.interval.ms", "300"},
           {"log.cleaner.dedupe.buffer.size", "2097152"},
           {"num.network.threads", "2"},
@@ -79,7 +79,7 @@ KafkaServer::KafkaServer(const KafkaServerOptions& options) {
   directory_.write("log4j.properties", log_settings);
 }
 
-// A broker of a test lives for seconds: the compiler's first tier and one collector thread start it fastest.
+// A test's broker lives for seconds: the compiler's first tier and one collector thread start fastest.
 ProcessOptions KafkaServer::java(const std::string& main_class) const {
   ProcessOptions options;
   options.command = {"java",

@@ -38,8 +38,8 @@ struct Opened {
     REQUIRE_MESSAGE(opened, opened.error().message);
     source = std::move(opened).value();
   }
-  /// Polls until `count` records came or none did for twice `patience`; their values. Errors other than
-  /// source_lost end it.
+  /// Polls until `count` records have arrived, or none for twice `patience`. Returns their values. Errors
+  /// other than source_lost end it.
   std::vector<std::string> read(std::size_t count, Duration patience) {
     std::vector<std::string> values;
     wait_for_count(

@@ -43,7 +43,7 @@ inline std::unique_ptr<SourceWorld> kafka_source_world(const std::string& name, 
     return std::move(source).value();
   };
   world->produce = [w, brokers](int n) {
-    // Not the plain client of the tests: after a retry of that one records may come in another order.
+    // Idempotent, unlike the tests' plain client, whose retries may reorder records.
     auto producer = stream::kafka::Producer::open({{"bootstrap.servers", brokers}}, w->topic_name,
                                                   "conformance", Duration(0), std::chrono::seconds(20));
     REQUIRE_MESSAGE(producer, producer.error().message);

@@ -1,4 +1,4 @@
-// What the kill harness holds against the group at the end.
+// Final checks of the kill harness.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ RunHistory KillGroup::check_exact() {
   return history;
 }
 
-/// As a user does: all end in the same round, with a checkpoint.
+/// As a user does: all devices end in the same round, with a checkpoint.
 void KillGroup::end_all() {
   const auto stopped = run_rivulet({"stop", "--job", "tally", "--brokers", brokers()}, 60s);
   INFO(stopped.output, stopped.errors);
@@ -95,8 +95,8 @@ RunOutput KillGroup::ask_ledger(int device, std::vector<std::string> words) cons
   return run_rivulet(words, 60s);
 }
 
-/// Which rows were dropped because too many came is for the group alone to say. Whether all devices say the
-/// same, and whether the state holds all others, is what is checked then.
+/// Only the group knows which rows were dropped as too many. Later checks verify that all devices report the
+/// same rows, and that the state contains all others.
 void KillGroup::learn_truncated() {
   const auto shown = ask_ledger(0, {"show", "--rows", "--json"});
   REQUIRE_MESSAGE(shown.status.code == 0, shown.errors);
@@ -131,7 +131,7 @@ void KillGroup::check_ledgers(const FinalState& state) {
     INFO(lines_of(wrong));
     CHECK(wrong.empty());
   }
-  // Each round is known to somebody, unless the disk of who knew it was lost.
+  // Each round is in a log, unless the disk with that log was lost.
   if (kept_of_wiped_.empty()) CHECK(steps.size() == static_cast<std::size_t>(rows_in_all()));
 }
 

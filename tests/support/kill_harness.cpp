@@ -51,11 +51,11 @@ every = { rounds = 40, interval = "1s" }
 format = "logfmt"
 )";
 
-/// The page of a process in a namespace of its own is on that one's loopback.
+/// Fetches the page of a process in a network namespace: it listens on that namespace's loopback.
 Result<std::string> get_inside(const std::string& space, int port, const std::string& path) {
   if (space.empty()) return runtime::http_get("127.0.0.1", port, path);
   Result<std::string> page = Error{ErrorCode::unavailable, "no namespace " + space};
-  std::thread([&] {  // its namespace goes with the thread
+  std::thread([&] {  // setns() changes only this thread
     const int fd = ::open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0) page = runtime::http_get("127.0.0.1", port, path);
     ::close(fd);
@@ -64,7 +64,7 @@ Result<std::string> get_inside(const std::string& space, int port, const std::st
   return page;
 }
 
-/// A row: its label and its number. Those that are none are dropped, each for its own reason.
+/// A row: label and number. Each kind of invalid record has a different drop reason.
 std::string record_of(int number, const std::string& fate) {
   const std::int32_t label = fate == "dropped: bad_label" ? -1 : 0;
   const float feature = fate == "dropped: nonfinite_value" ? std::numeric_limits<float>::quiet_NaN()
@@ -112,7 +112,7 @@ std::string KillGroup::fate_of(int partition, int k) const {
          reasons.at(static_cast<std::size_t>(k / options_.bad_every) % reasons.size());
 }
 
-/// Two per class, as the model `linear` has for rows of one column.
+/// Two per class, as in `linear` for rows of one column.
 std::size_t KillGroup::counters() const {
   const int least = std::max(options_.counters, options_.devices * options_.rows_per_device);
   return 2 * (static_cast<std::size_t>(least + 1) / 2);

@@ -20,106 +20,106 @@ namespace rivulet::testing {
 
 struct KillOptions {
   int devices = 3;
-  int rows_per_device = 1000;  ///< each device has a partition of its own
+  int rows_per_device = 1000;  ///< each device has one partition
   int bad_every =
-      50;  ///< every so-many-th record is not a row, for one of four reasons: dropped, never counted
-  int counters = 0;  ///< numbers of the model, at least one per row: what a payload is made of
+      50;  ///< one of this many records has no valid row, for one of four reasons: dropped, never counted
+  int counters = 0;  ///< elements of the model, minimum one per row; determines the payload
   int batch_max = 16;
   int buffer_rows = 64;
-  bool copies = false;         ///< devices send each other copies of rows
-  bool truncated = false;      ///< what comes too fast is dropped: which rows that were, the ledgers say
-  double bits_per_second = 0;  ///< of each device's own link (needs root); 0: all on the loopback
+  bool copies = false;                ///< devices inject each other's rows
+  bool truncated = false;             ///< rows that arrive too fast are dropped; the ledgers list them
+  double bits_per_second = 0;         ///< of each device's link (needs root); 0: all on the loopback
   std::vector<std::string> settings;  ///< further KEY=VALUE of the configuration
 };
 
-/// Where a device is to be hit, and with what: kill -9, SIGSTOP, its cable pulled.
+/// When to hit a device, and how: kill -9, SIGSTOP, disconnection.
 enum class Moment : std::uint8_t { any, idle, compute, payload, checkpoint };
 enum class Blow : std::uint8_t { kill, stop, cut_off };
 
-/// N devices (tests/support/programs/tally_device.cpp) on a real Kafka, each a process with a partition of
-/// numbered rows, whose model counts how often each row was trained. The test kills, stops and cuts off
-/// devices; check_exact() then says whether anything was lost or counted twice. Fails the doctest case it is
-/// used in when something cannot be done. Owner: the thread of the test.
+/// N devices (tests/support/programs/tally_device.cpp) on a real Kafka. Each is a process with a partition of
+/// numbered rows, and its model counts how often each row was trained. The test kills, stops and disconnects
+/// devices. Then check_exact() verifies that no row was lost or counted twice. Failures of helpers fail the
+/// doctest case. Owner: the test's thread.
 class KillGroup {
  public:
-  explicit KillGroup(const KillOptions& options);  ///< Kafka runs, the topic is there, no device yet
+  explicit KillGroup(const KillOptions& options);  ///< starts Kafka and creates the topic; no device yet
   ~KillGroup();
   KillGroup(const KillGroup&) = delete;
   KillGroup& operator=(const KillGroup&) = delete;
 
-  /// Starts a device, or starts it again with the same command; `more` are KEY=VALUE of this life.
+  /// Starts or restarts a device with the same command; `more` are KEY=VALUE of this process.
   void start(int device, const std::vector<std::string>& more = {});
   void start_all();
-  /// Up to `rows` more of every partition.
+  /// Adds up to `rows` rows to every partition.
   void produce(int rows);
   void produce_all() { produce(options_.rows_per_device); }
-  /// What retention does: records of the device's partition below `before` are gone. Nobody has read those
-  /// from `from` on, and nobody will.
+  /// Deletes records of the device's partition below `before`, as retention does. No device has read those
+  /// from `from` on.
   void delete_unread(int device, int from, int before);
 
   [[nodiscard]] int devices() const { return options_.devices; }
-  [[nodiscard]] int rows_in_all() const;                                      ///< that can be trained
-  [[nodiscard]] int rows_produced() const;                                    ///< of them, so far
-  [[nodiscard]] const std::string& configuration() const { return config_; }  ///< the file
+  [[nodiscard]] int rows_in_all() const;                                      ///< trainable
+  [[nodiscard]] int rows_produced() const;                                    ///< so far
+  [[nodiscard]] const std::string& configuration() const { return config_; }  ///< path of the file
   [[nodiscard]] Process& process(int device) { return *at(device).process; }
   [[nodiscard]] int http_port(int device) const { return at(device).port; }
   [[nodiscard]] KillPage& page(int device) { return *at(device).page; }
   [[nodiscard]] const std::string& brokers() const { return kafka_->brokers(); }
   [[nodiscard]] KafkaServer& kafka() { return *kafka_; }
   [[nodiscard]] std::string directory(int device) const;
-  /// Step of the newest state that is on some disk; 0: none.
+  /// Step of the newest state on any disk; 0: none.
   [[nodiscard]] std::uint64_t newest_saved() const;
-  [[nodiscard]] nlohmann::json status(int device) const;  ///< {} when it does not answer
-  /// Of the scrape of a device the value of a series with its labels; -1 when it does not answer.
+  [[nodiscard]] nlohmann::json status(int device) const;  ///< {} without an answer
+  /// Value of a device's series with these labels; -1 without an answer.
   [[nodiscard]] double metric(int device, const std::string& series) const;
   [[nodiscard]] std::int64_t group_rows(int device) const;
   [[nodiscard]] std::int64_t least_group_rows() const;
   [[nodiscard]] std::int64_t newest_rows() const;
-  [[nodiscard]] std::uint64_t applied_in_all() const;  ///< rounds, by the processes that are there now
+  [[nodiscard]] std::uint64_t applied_in_all() const;  ///< rounds of the current processes
   [[nodiscard]] bool formed() const;
-  [[nodiscard]] std::string story();  ///< what the devices said, for INFO
+  [[nodiscard]] std::string story();  ///< output of the devices, for INFO
 
   void require_formed(Duration deadline);
-  /// Some device has applied a round more than now.
+  /// Waits until a device has applied one more round.
   void require_progress(Duration deadline);
-  /// Every row that was produced is trained, and all devices say so.
+  /// Waits until all devices report that every produced row is trained.
   void require_caught_up(Duration deadline);
   /// `patience`: for the next rows, not for all.
   void require_all_trained(Duration patience);
-  /// The same where some rows are dropped instead: no device has anything left to read.
+  /// The same if some rows are dropped: waits until no device has rows left to read.
   void require_all_passed(Duration patience);
-  /// True as soon as the device is there; for payload, past a part of its bytes that `rng` chooses.
+  /// Returns true when the device reaches the moment; for payload, after a random part of its bytes.
   bool wait_for(int device, Moment moment, Rng& rng, Duration deadline);
 
-  /// kill -9, and the process is gone. True: it was inside payload bytes.
+  /// kill -9, waits for the end. True: the device was inside payload bytes.
   bool kill(int device);
-  /// kill -9 when it is there. False: it did not come there in time, and lives.
+  /// Kills the device at the moment. False: it did not reach it in time, and lives.
   bool kill_at(int device, Moment moment, Rng& rng, Duration deadline);
-  void kill_all();  ///< at once
-  /// Hits it inside that phase and nowhere else: it is stopped there, looked at, and then it happens. False:
-  /// it was not met there in time.
+  void kill_all();  ///< simultaneously
+  /// Stops the device in that phase, verifies the phase, then applies the blow. False: the phase was not met
+  /// in time.
   bool hit(int device, Moment moment, Blow blow, Rng& rng, Duration deadline);
-  /// Takes the blow back: starts it, lets it go on, plugs it in.
+  /// Undoes the blow: starts, continues or reconnects the device.
   void mend(int device, Blow blow);
-  /// Its folder is gone; what it has decided is kept for check_exact() alone.
+  /// Deletes its folder; keeps its decision log for check_exact().
   void wipe(int device);
   void stop(int device);  ///< SIGSTOP
   void resume(int device);
-  void cut_off(int device);  ///< its link takes nothing and says nothing; needs bits_per_second
+  void cut_off(int device);  ///< its link drops everything in both directions; needs bits_per_second
   void plug_in(int device);
-  /// From start() of this device to its first applied round.
+  /// Time from start() of this device to its first applied round.
   Duration wait_until_back(int device, Duration deadline);
-  /// The others are the processes they were.
+  /// Checks that the other processes were not restarted.
   void check_alive_but(int device);
-  /// Kills that met the device inside payload bytes, and while it wrote a checkpoint.
+  /// Kills that met the device inside payload bytes, or while it wrote a checkpoint.
   [[nodiscard]] int kills_inside_payload() const { return inside_payload_; }
   [[nodiscard]] int kills_inside_checkpoint() const { return inside_checkpoint_; }
-  /// Behind check_exact().
+  /// Valid after check_exact().
   [[nodiscard]] std::size_t rows_truncated() const { return truncated_.size(); }
 
-  /// Ends the job with `rivulet stop`. Every row counts exactly once and every dropped one never, on every
-  /// device; all hold the same state; the rounds that lead to it follow from each other; and of every device
-  /// `rivulet ledger show --rows` says the same of each row, and `rivulet ledger verify` that it balances.
+  /// Ends the job with `rivulet stop`. Checks on every device that every row counts exactly once and dropped
+  /// rows never, that all states are equal, that rounds are contiguous, that `rivulet ledger show --rows`
+  /// reports the same for each row, and that `rivulet ledger verify` passes.
   RunHistory check_exact();
 
  private:
@@ -131,7 +131,7 @@ class KillGroup {
   };
   [[nodiscard]] Device& at(int device) { return all_[static_cast<std::size_t>(device)]; }
   [[nodiscard]] const Device& at(int device) const { return all_[static_cast<std::size_t>(device)]; }
-  /// "trained", "dropped: REASON" or "hole": what is to become of row number `k` of a partition.
+  /// Expected fate of row number `k` of a partition: "trained", "dropped: REASON" or "hole".
   [[nodiscard]] std::string fate_of(int partition, int k) const;
   [[nodiscard]] std::size_t counters() const;
   [[nodiscard]] int good_rows(int per_device) const;
@@ -155,7 +155,7 @@ class KillGroup {
   std::unique_ptr<KafkaServer> kafka_;
   std::string config_;
   std::vector<Device> all_;
-  int produced_ = 0;                       ///< of each partition
+  int produced_ = 0;                       ///< per partition
   std::set<std::pair<int, int>> deleted_;  ///< partition and row
   std::set<std::pair<int, int>> truncated_;
   std::vector<std::string> kept_of_wiped_;  ///< folders with decision logs
@@ -163,7 +163,7 @@ class KillGroup {
   int inside_checkpoint_ = 0;
 };
 
-/// The value that `share` of the others do not exceed.
+/// The smallest value that `share` of the values do not exceed.
 Duration percentile(std::vector<Duration> values, double share);
 
 }  // namespace rivulet::testing

@@ -1,4 +1,4 @@
-// What the kill harness does to devices, and when.
+// Faults by the kill harness, and their timing.
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <sys/inotify.h>
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-/// Waits without sleeping between looks: a moment may last for a millisecond.
+/// Polls without sleeping: a moment may last only a millisecond.
 template <class Done>
 bool spin_until(Done done, Duration deadline) {
   const RealClock clock;
@@ -58,7 +58,7 @@ bool KillGroup::wait_for(int device, Moment moment, Rng& rng, Duration deadline)
       deadline);
 }
 
-/// A file is written under another name first: its appearance is the beginning.
+/// A checkpoint is written under a temporary name, whose appearance is the start.
 bool KillGroup::wait_for_checkpoint(int device, Duration deadline) {
   const std::string folder = checkpoints(device);
   const int events = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -102,7 +102,7 @@ bool KillGroup::is_at(int device, Moment moment) {
   return false;
 }
 
-// Pulling a cable takes longer than many a phase: the device stands still meanwhile.
+// Disconnecting takes longer than some phases, so the device is stopped first.
 bool KillGroup::hit(int device, Moment moment, Blow blow, Rng& rng, Duration deadline) {
   const RealClock clock;
   const TimePoint end = clock.now() + deadline;

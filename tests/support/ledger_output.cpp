@@ -56,7 +56,7 @@ class PartitionCheck {
     expect("the sum of rows_dropped", all, std::ranges::count_if(fates_, is_dropped));
   }
 
-  /// Each row that was not trained is in the list, under its own fate; all the others were.
+  /// Every untrained row is listed with its fate; all others were trained.
   void check_passed() {
     Fates listed(fates_.size(), "trained");
     for (const auto& run : shown_.at("passed")) {
@@ -72,7 +72,7 @@ class PartitionCheck {
                             fates_[k]);
   }
 
-  /// Rounds of which this device does not know leave gaps; nothing is in two.
+  /// Rounds unknown to this device leave gaps; no row is in two rounds.
   void check_rounds() {
     std::int64_t at = 0;
     std::uint64_t last = 0;

@@ -12,8 +12,8 @@
 
 namespace rivulet::testing {
 
-/// A group of devices on machines of their own, each a network namespace with a shaped link to the broker's
-/// machine and to the others. A lost peer makes the others form anew. Needs root. Everything is REQUIREd.
+/// A group whose devices have separate network namespaces, with shaped links to the broker's machine and to
+/// each other. A lost peer makes the others form anew. Needs root. Failures of helpers fail the test.
 struct Machines {
   explicit Machines(int devices, const std::vector<std::string>& arguments = {}, int beside_broker = -1)
       : count(devices) {
@@ -33,7 +33,7 @@ struct Machines {
                                                              .arguments = arguments});
   }
 
-  /// Starts them all with 100 rows/s for each, until each has applied `steps` rounds.
+  /// Starts all devices with 100 rows/s each, and waits until each has applied `steps` rounds.
   void train(int steps) {
     group->feed(100);
     group->start_all();
@@ -46,7 +46,7 @@ struct Machines {
     REQUIRE_MESSAGE(set, (set ? "" : set.error().message));
   }
 
-  /// Rounds that `device` has applied in this life, while all are there; -1 while they are not.
+  /// Rounds that `device` has applied since its start; -1 unless all devices are in the view.
   [[nodiscard]] int rounds_of_all(int device = 0) const {
     const auto status = group->status(device);
     return status.is_object() && status.value("world", 0) == count ? status.value("steps", -1) : -1;

@@ -1,4 +1,4 @@
-// The one main of every test program: a suite that checks nothing is a failure, not a success.
+// The main() of every test program. A suite without checks fails.
 #include <doctest/doctest.h>
 
 #include <cstdio>

@@ -13,8 +13,8 @@
 namespace rivulet::testing {
 namespace {
 
-/// Wires of one device that go deaf when it has sent on `lane` for the `last` time: the receivers have
-/// that and goes on, itself it hears nothing any more.
+/// Transport of one device that stops receiving after its `last` send on `lane`. Its peers receive that send
+/// and continue; the device receives nothing more.
 struct Deaf : WrappedTransport {
   Deaf(std::unique_ptr<sync::Transport> transport, sync::Lane lane, int& sends_left)
       : WrappedTransport(std::move(transport)), lane_(lane), sends_left_(sends_left) {}
@@ -26,7 +26,7 @@ struct Deaf : WrappedTransport {
   }
   Progress poll(sync::Ticket ticket) override {
     if (!deaf_) return inner->poll(ticket);
-    return ++polls_ > 20 ? Progress::failed : Progress::pending;  // its last words get there
+    return ++polls_ > 20 ? Progress::failed : Progress::pending;  // its last send still arrives
   }
   bool wait(sync::Ticket ticket) override { return !deaf_ && inner->wait(ticket); }
   bool healthy() override { return polls_ <= 20 && inner->healthy(); }
@@ -43,12 +43,12 @@ struct Deaf : WrappedTransport {
   int& sends_left_;
   bool deaf_ = false;
   int polls_ = 0;
-  const Error error_{ErrorCode::peer_lost, "planted: nothing is heard any more"};
+  const Error error_{ErrorCode::peer_lost, "planted: receives nothing more"};
 };
 
-/// What the parameters must be: of each applied round one part in all its rows for each of them. An own step
-/// moves by one part in its own rows, and the movement counts by the rows of all own steps; a batch that a
-/// device brings where others bring movements is one step.
+/// Computes the expected parameters: each applied round adds one part per row, divided by all its rows. A
+/// local step adds one part divided by its own rows, and its delta has the weight of the rows of all local
+/// steps. A batch in a round of deltas counts as one step.
 class Oracle final : public runtime::DecisionLog {
  public:
   explicit Oracle(MassRun& run) : run_(run) { run_.expected.assign(mass_world * mass_rows, 0); }
@@ -59,7 +59,7 @@ class Oracle final : public runtime::DecisionLog {
     if (run_.decisions) run_.decisions->write(0, round, table, plan);
     if (run_.keeps_rounds) run_.rounds.push_back(*last_);
   }
-  /// `behind`: applied rounds when the last one was over.
+  /// `behind`: rounds applied so far.
   void count(std::uint64_t behind);
 
  private:
@@ -106,7 +106,7 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   }
   c.sync.collective = run.collective;
   c.model.name = "tally";
-  c.model.classes = mass_world * mass_rows / 9;  // numbers as many as rows: a slice is of one device's
+  c.model.classes = mass_world * mass_rows / 9;  // one element per row: a slice is of one device
   c.train.lr = run.rate;
   c.settings.set("train.optimizer.momentum", 0.0);
   dense_from = run.steps - 10;

@@ -23,7 +23,7 @@
 namespace rivulet::testing {
 namespace {
 
-/// Records with timestamps: so long before they are read.
+/// Gives records a timestamp that lies `age` before they are read.
 struct AgedSource final : WrappedSource {
   AgedSource(std::unique_ptr<stream::RecordSource> source, const std::vector<MeasuredGroup::Row>& all)
       : WrappedSource(std::move(source)), rows(all) {}
@@ -62,7 +62,7 @@ T or_die(Result<T> result) {
   std::abort();
 }
 
-/// One device: what is around the node, and the node.
+/// One device: a node and its dependencies.
 struct Measured {
   explicit Measured(runtime::SimRunner& runner)
       : ingest_wake(runner.make_wake()), worker_wake(runner.make_wake()), saver_wake(runner.make_wake()) {}
@@ -138,7 +138,7 @@ void MeasuredGroup::run(double seconds_longer) {
     return std::ranges::all_of(state_->devices, [](const auto& d) { return d->node->worker().ended(); });
   };
   state_->runner.run_until([&] { return all_ended() || seconds() > 100; });
-  REQUIRE_MESSAGE(all_ended(), "the group has not come to its end: ", node(0).status().phrase());
+  REQUIRE_MESSAGE(all_ended(), "the group has not ended: ", node(0).status().phrase());
   const double end = seconds() + seconds_longer;
   state_->runner.run_until([&] { return seconds() > end; });
   for (const auto& d : state_->devices) {

@@ -12,30 +12,30 @@
 
 namespace rivulet::testing {
 
-/// Devices of one job on one thread under virtual clocks, each a Node with what production measures it with:
-/// a registry that Prometheus could scrape, a log, the board of rounds, checkpoints on a disk, and the pages.
+/// Devices of one job on one thread under virtual clocks. Each is a Node with production's measurements: a
+/// registry for Prometheus, a log, recent rounds, checkpoints on a disk, and the pages.
 class MeasuredGroup {
  public:
   struct Row {
     std::string value;
     double due_s = 0;
-    double age_s = 0;  ///< of its record when it is read: what the timestamp says
+    double age_s = 0;  ///< age of its record when read, from the timestamp
   };
   struct Device {
     std::string id;
     std::vector<Row> rows;
     devices::DeviceProfile profile;
   };
-  /// Messages take `latency` and nothing more. Builds it or ends the program with the reason.
+  /// Messages take `latency` and no other time. Builds the group, or ends the program with the reason.
   MeasuredGroup(const runtime::LoadedConfig& loaded, const runtime::Catalog& catalog,
                 const runtime::StopAfter& stop_after, std::vector<Device> devices, Duration latency);
   ~MeasuredGroup();
   MeasuredGroup(const MeasuredGroup&) = delete;
   MeasuredGroup& operator=(const MeasuredGroup&) = delete;
 
-  /// Bytes that come to lie in the control log before anything of the group's own.
+  /// Adds bytes to the control log before the group's own records.
   void append_to_log(const std::string& bytes);
-  /// Until all have ended, and `seconds_longer` more; fails the test if they do not within 100 s.
+  /// Runs until all have ended, and `seconds_longer` more; fails the test after 100 s.
   void run(double seconds_longer);
   [[nodiscard]] double seconds() const;
   runtime::Node& node(std::size_t device);
@@ -43,7 +43,7 @@ class MeasuredGroup {
   [[nodiscard]] std::string status_json(std::size_t device) const;
   [[nodiscard]] std::string group_json(std::size_t device) const;
   [[nodiscard]] std::string page(std::size_t device) const;
-  /// Size of its newest checkpoint's file.
+  /// Size of the device's newest checkpoint file.
   [[nodiscard]] double checkpoint_bytes(std::size_t device) const;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace rivulet::testing {
 
-/// One device's membership, stepped by hand.
+/// One device's membership, advanced by the test.
 struct MembershipNode {
   sync::membership::MembershipConfig config;
   std::unique_ptr<OrderedLog> log;
@@ -29,7 +29,7 @@ struct MembershipNode {
     auto polled = membership->poll(now);
     if (!polled) {
       error = polled.error();
-      membership->leave_group(error->message, sync::membership::Ends::nothing);  // as a device that ends does
+      membership->leave_group(error->message, sync::membership::Ends::nothing);  // as an ending device does
       view.reset();
     } else if (polled.value()) {
       view = polled.value();
@@ -37,7 +37,7 @@ struct MembershipNode {
   }
 };
 
-/// A group over one log, in memory unless `open` says otherwise, driven by hand.
+/// A group over one log (in memory unless `open` overrides it), advanced by the test.
 struct MembershipGroup {
   sync::membership::MemoryLog log;
   std::function<std::unique_ptr<OrderedLog>()> open = [memory = &log] { return memory->open(); };
@@ -69,7 +69,7 @@ struct MembershipGroup {
   void start(const std::string& id, std::uint32_t devices, const std::string& tick = "100ms") {
     start(config(id, devices, tick));
   }
-  /// All of them start and are one view.
+  /// Starts all of them and forms one view.
   void form(const std::vector<std::string>& ids) {
     for (const auto& id : ids) start(id, static_cast<std::uint32_t>(ids.size()));
     run(std::chrono::milliseconds(300));

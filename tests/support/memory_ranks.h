@@ -11,10 +11,10 @@
 #include "sync/transport/memory_transport.h"
 #include "tests/support/quiet_rank.h"
 
-/// Ranks over wires in memory, for tests of the wires and of what is agreed over them.
+/// Ranks over the in-memory transport, for tests of transport and synchronization.
 namespace rivulet::testing {
 
-/// Ranks of one view on one thread, each with a clock that the test moves.
+/// Ranks of one view on one thread, each with a clock that the test advances.
 struct Ranks {
   explicit Ranks(std::uint32_t world, sync::MemoryNetwork::Link link = {}, sync::TransportConfig config = {})
       : network(link, config), clocks(world), wakes(world), transports(world) {

@@ -23,7 +23,7 @@ bool same(double a, double b) {
   return std::abs(a - b) <= 1e-10 * std::max(std::abs(a), std::abs(b)) + 1e-12;
 }
 
-/// The metric that a series is of: without labels, and without what a histogram adds.
+/// Name of a series' metric: without labels and without the suffix of a histogram.
 std::string metric_of(const std::string& series) {
   std::string name = series.substr(0, series.find('{'));
   for (const std::string_view part : {"_sum", "_count"})
@@ -70,9 +70,9 @@ TypedSheet read_typed(const std::string& name) {
 
 namespace {
 
-/// A typed text "A..B" is a number between these two.
+/// A typed "A..B" matches a number between the two.
 bool as_typed(const nlohmann::json& value, const nlohmann::json& typed) {
-  // Times and rates of facts are floats.
+  // Times and rates in facts are floats.
   if (value.is_number_float() && typed.is_number_float()) {
     const auto wanted = typed.get<double>();
     return std::abs(value.get<double>() - wanted) <= 1e-7 * std::abs(wanted);

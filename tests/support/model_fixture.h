@@ -10,20 +10,20 @@
 #include "devices/torch_mlp.h"
 #include "devices/trainer.h"
 
-/// Small parts that tests of devices and models share.
+/// Shared by tests of devices and models.
 namespace rivulet::testing {
 
-/// An entry of the catalog; aborts when there is none of that name.
+/// Returns an entry of the catalog; aborts if missing.
 const devices::ModelEntry& model_entry(std::string_view name);
 
-/// A configuration every model accepts in its smallest sensible form.
+/// The smallest configuration that works with every model.
 devices::ModelConfig config_of(std::string_view model, Scalar scalar = Scalar::f32);
 
-// Keys of an "mlp".
+// Sets the keys of an "mlp".
 void set_hidden(devices::ModelConfig& config, Settings::Integers widths);
 void set_activation(devices::ModelConfig& config, const std::string& name);
 void set_skip(devices::ModelConfig& config, bool skip);
-/// The same as the model reads them.
+/// The same, as read by the model.
 devices::MlpShape mlp_shape(const devices::ModelConfig& config);
 
 /// Sets file and sha256 of a "torchscript".
@@ -37,7 +37,7 @@ inline GradientView view_of(const devices::Memory& memory, const devices::ModelL
   return memory.view(layout.scalar, layout.contribution());
 }
 
-/// Rows of one configuration in device memory, normal features, targets that fit the loss.
+/// Rows for one configuration in device memory: normal features, and targets that fit the loss.
 class Rows {
  public:
   Rows(const devices::ModelConfig& config, std::size_t rows, std::uint64_t seed);
@@ -54,11 +54,12 @@ class Rows {
   std::unique_ptr<devices::Memory> target_memory_;
 };
 
-/// The numbers of a host view in double.
+/// The values of a host view in double.
 std::vector<double> numbers_of(const GradientView& view);
 /// |a - b| / |b| in L2.
 double relative_l2(const std::vector<double>& a, const std::vector<double>& b);
-/// Of a model in double: its gradient over N rows, beside differences of its loss, as relative_l2().
+/// Distance between the gradient of a float64 model over N rows and finite differences of its loss, as
+/// relative_l2().
 double gap_to_slope(const devices::ModelConfig& config, std::size_t rows);
 Digest digest_of_state(const devices::ModelState& state, devices::Device& device);
 Digest digest_of_numbers(const GradientView& view);

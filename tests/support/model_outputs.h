@@ -13,14 +13,14 @@
 
 namespace rivulet::testing {
 
-/// The features as programs/model_outputs.py reads them: little-endian float32.
+/// Writes the features for programs/model_outputs.py: little-endian float32.
 inline void write_features(const Rows& rows, const std::string& file) {
   const auto bytes = std::as_bytes(rows.features());
   std::ofstream(file, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
-/// What programs/model_outputs.py makes of an exported model; `shape`: of one row, "1,28,28".
+/// Runs programs/model_outputs.py on an exported model; `shape`: of one row, "1,28,28".
 inline nlohmann::json outputs_in_python(const std::string& model, const std::string& exported,
                                         const std::string& features, const std::string& shape) {
   ProcessOptions python;

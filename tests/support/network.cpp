@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Runs one command given as words separated by spaces.
+/// Runs one command; words are separated by spaces.
 Status execute(const std::string& line) {
   std::istringstream words(line);
   ProcessOptions options;
@@ -35,7 +35,7 @@ std::string bits(double bits_per_second) {
   return std::to_string(static_cast<long long>(bits_per_second)) + "bit";
 }
 
-/// Behind the bucket a queue of 200 ms, at least 48 kB, as routers have.
+/// The bucket has a queue of 200 ms, minimum 48 kB, as routers have.
 std::string token_bucket(double bits_per_second) {
   const auto burst = Network::burst_of_link(bits_per_second);
   const auto queue =
@@ -46,8 +46,8 @@ std::string token_bucket(double bits_per_second) {
 
 }  // namespace
 
-// A bucket of 10 ms, so that the rate is the limit and not the timer, and at least two packets: one that
-// holds more would carry a small message for nothing.
+// A bucket of 10 ms, so that the rate limits and not the timer, with a minimum of two packets. A larger one
+// would carry small messages without delay.
 std::size_t Network::burst_of_link(double bits_per_second) {
   return std::max<std::size_t>(3'100, static_cast<std::size_t>(bits_per_second / 8 * 0.01));
 }
@@ -60,13 +60,13 @@ Result<std::unique_ptr<Network>> Network::create(const NetworkOptions& options) 
   }
   if (options.nodes < 1 || options.nodes > 250) return Error{ErrorCode::usage, "nodes must be in 1..250"};
   Error last;
-  for (int i = 0; i < 50; ++i) {  // another test program may have the same number
+  for (int i = 0; i < 50; ++i) {  // another test program may use the same number
     const int number = (static_cast<int>(::getpid()) + i * 257) % 4096;
     std::unique_ptr<Network> network(new Network(number, options));
     const Status bridge = execute("ip link add " + network->name("b") + " type bridge");
     if (!bridge) {
       last = bridge.error();
-      network->options_.nodes = -1;  // nothing of this number is ours: the destructor must leave it alone
+      network->options_.nodes = -1;  // we own nothing with this number: the destructor must not touch it
       if (last.message.find("exists") == std::string::npos) return last;
       continue;
     }
@@ -112,7 +112,7 @@ Network::~Network() {
 }
 
 std::string Network::name(const std::string& part) const {
-  return "rvt" + std::to_string(number_) + part;  // 15 characters are the kernel's limit
+  return "rvt" + std::to_string(number_) + part;  // the kernel's limit is 15 characters
 }
 
 std::string Network::namespace_of(int node) const {
@@ -130,7 +130,7 @@ std::string Network::address_of(int node) const {
   return host.substr(0, host.size() - 1) + std::to_string(node + 2);
 }
 
-// Shaped at both ends, because a queue only forms where packets leave.
+// Shapes both ends, because a queue forms only where packets leave.
 Status Network::set_rate(int node, double bits_per_second) {
   const std::string outer = "tc qdisc replace dev " + name("o" + std::to_string(node));
   const std::string inner =

@@ -20,10 +20,10 @@ namespace {
   constexpr std::size_t bytes = 128 * 1024;
   void* const below = alloca(bytes);
   std::memset(below, std::to_integer<int>(planted), bytes);
-  asm volatile("" : : "r"(below) : "memory");  // it is written, though nobody reads it
+  asm volatile("" : : "r"(below) : "memory");  // keeps the unread write
 }
 
-/// Blocks of usual sizes, which the next ones that are asked for get.
+/// Blocks of common sizes, which later allocations reuse.
 [[gnu::noinline]] void plant_heap() {
   for (std::size_t size = 24; size <= 16 * 1024; size += size / 4) {
     std::array<void*, 4> blocks{};
@@ -36,8 +36,8 @@ namespace {
   }
 }
 
-/// Of an IPv4 address, which needs 8 bytes, the other 120 of its sockaddr_storage are 0. What the library
-/// leaves there comes from calls below it, which no plant reaches.
+/// An IPv4 address needs 8 bytes; the other 120 of its sockaddr_storage must be 0. The library leaves stack
+/// contents of deeper calls there, which planting does not reach.
 bool has_unset_address(std::span<const std::byte> value) {
   std::uint64_t host = 0;
   if (value.size() < sizeof host) return true;
@@ -54,7 +54,7 @@ class WatchedBook final : public sync::AddressBook {
   WatchedBook(sync::AddressBook& book, PlantedFinds& finds) : book_(book), finds_(finds) {}
   Status set(std::uint64_t token, const std::string& key, std::span<const std::byte> value) override {
     finds_.look_at("address " + key, value);
-    if (has_unset_address(value)) finds_.add("address " + key + ": bytes that nobody set");
+    if (has_unset_address(value)) finds_.add("address " + key + ": uninitialized bytes");
     return book_.set(token, key, value);
   }
   std::vector<std::byte> get(std::uint64_t token, const std::string& key, bool& found) override {
@@ -74,7 +74,7 @@ class WatchedTransport final : public WrappedTransport {
       : WrappedTransport(nullptr), book_(std::move(book)), finds_(finds) {
     inner = std::move(transport);
   }
-  ~WatchedTransport() override { inner.reset(); }  // before the book that it looks into
+  ~WatchedTransport() override { inner.reset(); }  // before the address book that it uses
   sync::Ticket send(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
     finds_.look_at("a message on lane " + std::to_string(static_cast<int>(lane)), bytes);
     plant();

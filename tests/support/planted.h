@@ -9,18 +9,18 @@
 
 namespace rivulet::testing {
 
-/// The byte that plant() leaves in memory. Eight in a row are found in nothing that a device means to write.
+/// The byte that plant() writes to memory. Eight in a row never occur in regular output.
 inline constexpr std::byte planted{0xb6};
 inline constexpr std::size_t planted_run = 8;
 
-/// Leaves the byte in memory of this thread that is free: its stack below the caller, blocks of the heap.
+/// Fills free memory of this thread with the byte: the stack below the caller, and heap blocks.
 void plant();
-/// ... and in the stacks that threads which begin now get.
+/// ... and the stacks of threads that start now.
 void plant_in_threads();
 
 [[nodiscard]] bool is_planted(std::span<const std::byte> bytes);
 
-/// What left with planted bytes in it. Thread-safe.
+/// Output that contained planted bytes. Thread-safe.
 class PlantedFinds {
  public:
   void look_at(const std::string& what, std::span<const std::byte> bytes);
@@ -34,8 +34,8 @@ class PlantedFinds {
   std::size_t looked_at_ = 0;
 };
 
-/// Wires and address book as they are; every message and address is looked at before it leaves, and memory is
-/// planted anew before each. `finds` outlives them.
+/// The usual transport and address book. Checks every message and address before it leaves, and plants memory
+/// anew before each. `finds` must outlive them.
 sync::Connect look_for_planted(sync::Connect usual, PlantedFinds& finds);
 
 }  // namespace rivulet::testing

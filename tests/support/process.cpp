@@ -25,7 +25,7 @@ std::string reason(int error) {
   return std::system_category().message(error);
 }
 
-/// A file descriptor that closes itself.
+/// Owns a file descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -83,7 +83,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// Everything the child needs, made before fork(): after it only async-signal-safe calls are allowed.
+/// Everything that the child needs, prepared before fork(): after it only async-signal-safe calls are
+/// allowed.
 struct Launch {
   std::string program;
   std::string directory;
@@ -118,7 +119,7 @@ struct Launch {
   child_fails(launch, errno);
 }
 
-/// The pid; or the error that exec met, which the child reports through a pipe.
+/// Returns the pid, or the error of exec, which the child reports through a pipe.
 Result<pid_t> launch_child(Launch& launch) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error{ErrorCode::io, "no pipe: " + reason(errno)};
@@ -220,7 +221,7 @@ void Process::send_signal(int signal) {
   if (!status_) ::kill(pid_, signal);
 }
 
-// The group outlives its leader while a child of the leader is left; its number cannot be reused before that.
+// The group outlives its leader while a child is left; its number is not reused before.
 void Process::send_signal_to_group(int signal) {
   ::kill(-pid_, signal);
 }
@@ -232,7 +233,7 @@ bool Process::wait_for_output(std::string_view text, Duration deadline) {
   bool found = false;
   wait_until(
       [&] {
-        const bool ended = !running();  // before looking: what it wrote last must still be seen
+        const bool ended = !running();  // first, so that its last output is included
         found = said();
         return found || ended;
       },

@@ -17,20 +17,20 @@
 namespace rivulet::testing {
 
 struct ProcessOptions {
-  std::vector<std::string> command;                ///< program (looked up in PATH) and its arguments
-  std::map<std::string, std::string> environment;  ///< on top of ours; an empty value removes the variable
+  std::vector<std::string> command;                ///< program (looked up in PATH) and arguments
+  std::map<std::string, std::string> environment;  ///< added to ours; an empty value removes the variable
   std::filesystem::path directory;                 ///< working folder; empty: ours
-  std::string input;                               ///< what it reads from standard input
-  std::string network_namespace;                   ///< a name of `ip netns`; empty: ours
-  bool merge_errors = false;                       ///< standard error goes where standard output goes
+  std::string input;                               ///< standard input
+  std::string network_namespace;                   ///< a name from `ip netns`; empty: ours
+  bool merge_errors = false;                       ///< redirects standard error to standard output
 };
 
 struct ExitStatus {
-  int code = -1;   ///< exit code, or -1 when a signal ended it
+  int code = -1;   ///< exit code, or -1 if ended by a signal
   int signal = 0;  ///< the signal that ended it, or 0
 };
 
-/// What /proc says about a running process.
+/// Values from /proc for a running process.
 struct ProcessStats {
   double cpu_seconds = 0;
   std::int64_t rss_bytes = 0;
@@ -40,25 +40,26 @@ struct ProcessStats {
   char state = '?';  ///< R running, S sleeping, T stopped, Z ended, ...
 };
 
-/// One child process in its own process group, its output captured in files. It dies with this object, and
-/// with the test program itself. Used by the thread that made it.
+/// A child process in its own process group, with output captured in files. It ends with this object, and
+/// with the test program. Owner: the creating thread.
 class Process {
  public:
-  /// Errors: unavailable (no such program, no such namespace), io.
+  /// Errors: unavailable (program or namespace missing), io.
   static Result<std::unique_ptr<Process>> start(const ProcessOptions& options);
-  ~Process();  ///< SIGKILL to the whole group
+  ~Process();  ///< sends SIGKILL to the whole group
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   [[nodiscard]] bool running();
-  /// True when it is still there after this time, which no slack makes longer; returns at its end.
+  /// Returns true if it still runs after this time, which deadline_slack does not extend; returns early at
+  /// its end.
   bool runs_for(Duration time);
-  /// The status when it has ended within the deadline.
+  /// Returns the status if it ended within the deadline.
   std::optional<ExitStatus> wait(Duration deadline);
   void send_signal(int signal);           ///< to the process
-  void send_signal_to_group(int signal);  ///< to it and its children, as Ctrl-C on a terminal does
-  /// True when standard output or error held `text` before the deadline and before the end.
+  void send_signal_to_group(int signal);  ///< to it and its children, as Ctrl-C on a terminal
+  /// Returns true if output or errors contained `text` before the deadline and before the end.
   bool wait_for_output(std::string_view text, Duration deadline);
   [[nodiscard]] std::string output() const;  ///< standard output so far
   [[nodiscard]] std::string errors() const;  ///< standard error so far
@@ -71,9 +72,9 @@ class Process {
   std::optional<ExitStatus> status_;
 };
 
-/// Process::stats for a process that somebody else started.
+/// Process::stats for any process.
 std::optional<ProcessStats> read_process_stats(pid_t pid);
-/// Processes whose parent is `pid`.
+/// Children of `pid`.
 std::vector<pid_t> children_of(pid_t pid);
 
 struct RunOutput {
@@ -82,10 +83,10 @@ struct RunOutput {
   std::string output;
   std::string errors;
 };
-/// Starts, waits and collects; a process that is still there at the deadline is killed.
+/// Starts, waits and collects output; kills the process at the deadline.
 RunOutput run(const ProcessOptions& options, Duration deadline);
 
-/// A TCP port of 127.0.0.1 that nobody listens on, below the range that the kernel gives to clients.
+/// A free TCP port of 127.0.0.1, below the kernel's ephemeral range.
 int free_port();
 
 }  // namespace rivulet::testing

@@ -1,4 +1,4 @@
-// What the kernel tells about processes and ports.
+// Processes and ports, from the kernel.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The number after `key:` in /proc/PID/status, in the unit used there; 0 when it is missing.
+/// The number after `key:` in /proc/PID/status, in the unit used there; 0 if missing.
 std::int64_t status_field(const std::string& status, const std::string& key) {
   const std::size_t at = status.find(key + ":");
   if (at == std::string::npos) return 0;
@@ -53,7 +53,7 @@ bool can_listen(int port) {
 std::optional<ProcessStats> read_process_stats(pid_t pid) {
   const fs::path folder = "/proc/" + std::to_string(pid);
   const std::string stat = read_file(folder / "stat");
-  const std::size_t after_name = stat.rfind(") ");  // a program's name may hold anything, parentheses too
+  const std::size_t after_name = stat.rfind(") ");  // a program's name may contain parentheses
   if (after_name == std::string::npos) return std::nullopt;
   std::istringstream fields(stat.substr(after_name + 2));
   ProcessStats stats;
@@ -84,8 +84,8 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
-// Ports are handed out one after the other from a place that differs between test programs, which may run at
-// the same time: a port that was given away and is not listened to yet must not be given away again.
+// Returns ports in sequence, from a start that differs between concurrent test programs: a returned port that
+// has no listener yet must not be returned again.
 int free_port() {
   constexpr int first = 20000;
   constexpr int count = 12000;

@@ -1,4 +1,4 @@
-"""For tests in Python: where scripts/setup keeps what it brought, processes that are waited for and ended together, pages."""
+"""For tests in Python: paths of the tools from scripts/setup, groups of processes, requests for pages."""
 import os
 import signal
 import subprocess
@@ -9,18 +9,18 @@ from pathlib import Path
 
 
 def cache():
-    """scripts/common.sh says the same."""
+    """As in scripts/common.sh."""
     named = os.environ.get("RIVULET_CACHE")
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rivulet"
 
 
 def use_tools():
-    """Programs that are no packages here, as Prometheus, are found like all others; those of sbin, too."""
+    """PATH with programs outside of packages, such as Prometheus, and those in sbin."""
     os.environ["PATH"] = f"{cache()}/tools/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
 
 
 class Running:
-    """One process, whose output goes to a file."""
+    """One process with its output in a file."""
 
     def __init__(self, name, command, environment, log, **more):
         self.name, self.log = name, log
@@ -48,7 +48,7 @@ class Running:
 
 
 def stop(running, seconds=30):
-    """The last started first; who does not go within the time is killed. Name -> exit code, None if killed."""
+    """Ends processes, the newest first; kills those that exceed the time. Name -> exit code, None if killed."""
     codes = {}
     for one in reversed(running):
         one.signal(signal.SIGTERM)
@@ -60,7 +60,7 @@ def stop(running, seconds=30):
 
 
 def until(what, seconds, every=0.25):
-    """What `what` answers once it is not None or False; TimeoutError after N seconds."""
+    """Result of `what` once it is neither None nor False; TimeoutError after N seconds."""
     end = time.monotonic() + seconds
     while True:
         answer = what()
@@ -72,7 +72,7 @@ def until(what, seconds, every=0.25):
 
 
 def get(url, token=None, seconds=5):
-    """(status, body); (0, why) if nobody answers."""
+    """(status, body); (0, reason) without an answer."""
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
     try:
         with urllib.request.urlopen(request, timeout=seconds) as answer:

@@ -13,7 +13,7 @@
 
 namespace rivulet::testing {
 
-/// A real Prometheus with our rules, that asks and judges every 5 s, as docker/ has it. It dies with this
+/// A real Prometheus with our rules, which scrapes and evaluates every 5 s, as in docker/. It ends with this
 /// object.
 class Prometheus {
  public:
@@ -35,7 +35,7 @@ class Prometheus {
     process_ = std::move(started).value();
   }
 
-  /// True while the alert is firing for this target.
+  /// True while the alert fires for this target.
   [[nodiscard]] bool fires(const std::string& alert, const std::string& target) const {
     const auto page = runtime::http_get("127.0.0.1", port_, "/api/v1/alerts");
     const auto said = page ? nlohmann::json::parse(page.value(), nullptr, false) : nlohmann::json();

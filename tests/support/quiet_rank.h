@@ -8,10 +8,10 @@
 #include "core/wake.h"
 #include "sync/transport/transport.h"
 
-/// What a rank of in-memory wires needs beside its clock, for tests that move the clock by hand.
+/// Further parts of a rank of the in-memory transport, for tests that advance the clock themselves.
 namespace rivulet::testing {
 
-/// Nobody has an address, and nobody needs one.
+/// An empty address book.
 struct NoAddresses final : sync::AddressBook {
   Status set(std::uint64_t, const std::string&, std::span<const std::byte>) override { return ok(); }
   std::vector<std::byte> get(std::uint64_t, const std::string&, bool& found) override {
@@ -20,7 +20,7 @@ struct NoAddresses final : sync::AddressBook {
   }
 };
 
-/// Remembers how often it was called, and for when last.
+/// Records the number of calls and the last requested time.
 struct LastCall final : Wake {
   void notify() noexcept override { ++now; }
   void notify_at(TimePoint at) noexcept override { next = at; }

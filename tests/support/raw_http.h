@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <string>
 
-/// A client that sends what no library would.
+/// An HTTP client that can send invalid requests.
 namespace rivulet::testing {
 
-/// A socket that is connected to a port of this machine and waits ten seconds for an answer, or -1.
+/// A socket connected to a port of this machine, with a receive timeout of ten seconds; or -1.
 inline int connect_to(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval limit{10, 0};
@@ -24,7 +24,7 @@ inline int connect_to(int port) {
   return -1;
 }
 
-/// A socket that is on its way to a port of this machine, or -1.
+/// A socket that is connecting to a port of this machine, or -1.
 inline int start_connecting(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_in to{};
@@ -35,7 +35,7 @@ inline int start_connecting(int port) {
   return fd;
 }
 
-/// Everything that comes until the other side closes.
+/// Reads until the peer closes.
 inline std::string receive_all(int fd) {
   std::string answer;
   char buffer[4096];
@@ -44,7 +44,7 @@ inline std::string receive_all(int fd) {
   return answer;
 }
 
-/// Sends exactly `request` and returns everything that comes back; empty if nobody is there.
+/// Sends exactly `request` and returns the answer; empty without a server.
 inline std::string raw(int port, const std::string& request) {
   const int fd = connect_to(port);
   if (fd < 0) return "";

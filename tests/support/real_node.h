@@ -12,19 +12,19 @@
 
 namespace rivulet::testing {
 
-/// One device of a group on real threads and a real clock, from the same Node as everywhere. What it runs
-/// over (source, log, wires) is the test's choice.
+/// One device of a group on real threads and a real clock, with the product's Node. The test supplies source,
+/// log and transport.
 class RealNode {
  public:
   struct Outside {
     std::unique_ptr<stream::RecordSource> source;
-    std::unique_ptr<devices::Device> device;  ///< null = this host
+    std::unique_ptr<devices::Device> device;  ///< null = the host
     std::unique_ptr<OrderedLog> log;
     sync::Connect connect;
     std::unique_ptr<runtime::DecisionLog> decisions;  ///< null = none
-    bool snapshots = false;                           ///< somebody will ask for the model
+    bool snapshots = false;                           ///< enables requests for the model
   };
-  /// Builds it or fails the test with the reason.
+  /// Builds it, or fails the test with the reason.
   RealNode(const runtime::LoadedConfig& loaded, const runtime::RunOptions& options,
            const runtime::Catalog& catalog, const Clock& clock, Outside outside);
   ~RealNode();
@@ -32,13 +32,13 @@ class RealNode {
   RealNode& operator=(const RealNode&) = delete;
 
   void start();
-  /// As start() in two steps, where bits are compared: a first round in which a device has no rows yet shifts
-  /// all that follow. Waits until `rows` rows are in the buffer; fails the test if they do not come.
+  /// First half of start(), for tests that compare bits: a first round in which a device has no rows shifts
+  /// all later ones. Waits until `rows` rows are in the buffer; fails the test at the deadline.
   void read(std::uint64_t rows);
   void train();
-  /// True when the worker ended within `deadline`; both threads are joined then.
+  /// Returns true if the worker ended within `deadline`; then both threads are joined.
   bool wait(Duration deadline);
-  /// As SIGTERM: finish the round and leave.
+  /// As SIGTERM: finishes the round and leaves.
   void leave();
   [[nodiscard]] bool ended() const;
   [[nodiscard]] std::int64_t ingest_beat_ns() const { return ingest_thread_.beat_ns(); }
@@ -59,13 +59,12 @@ class RealNode {
 /// `loaded` for device i of its group: id "device-0i", partition i of its first topic.
 runtime::LoadedConfig config_of_device(const runtime::LoadedConfig& loaded, std::size_t device);
 
-/// Records of one partition, all due at once: `records` values made by make(i).
+/// Records of one partition, all due immediately: `records` values from make(i).
 std::unique_ptr<stream::RecordSource> prepared_source(
     std::size_t device, std::size_t records, const std::function<std::vector<std::byte>(std::size_t)>& make,
     const Clock& clock);
 
-/// Raw f32 rows (label, features) that a linear model can learn; the same for the same device, seed and
-/// index.
+/// Raw f32 rows (label, features) that a linear model can learn; a function of device, seed and index.
 std::vector<std::byte> linear_row(std::uint64_t seed, std::size_t device, std::size_t index,
                                   std::size_t columns, std::uint32_t classes);
 std::unique_ptr<stream::RecordSource> linear_source(const runtime::Config& config, std::size_t device,

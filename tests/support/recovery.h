@@ -12,7 +12,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait.h"
 
-/// Groups that save often, and what their folders hold.
+/// Groups that save often, and their checkpoint folders.
 namespace rivulet::testing {
 
 inline DeviceGroupOptions saving_often(int devices) {
@@ -22,7 +22,7 @@ inline DeviceGroupOptions saving_often(int devices) {
                         "checkpoint.every.rounds=5", "--set", "checkpoint.keep=10"}};
 }
 
-/// `rivulet WORDS` on the folder of a device.
+/// `rivulet WORDS` for the folder of a device.
 inline RunOutput on_folder(const DeviceGroup& group, int device, std::vector<std::string> words) {
   words.insert(words.end(), {"--config", source_path("examples/mnist/device.toml"), "--set",
                              "model.name=linear", "--data-dir", group.directory(device)});
@@ -42,7 +42,7 @@ inline std::vector<runtime::CheckpointEntry> saved_by(const DeviceGroup& group, 
   return runtime::CheckpointFolder(runtime::checkpoints_in(group.directory(device))).list(problems);
 }
 
-/// Its bytes are not those that were written any more.
+/// Corrupts the file.
 inline void damage(const runtime::CheckpointEntry& entry) {
   flip(entry.path, entry.bytes / 2);
 }
@@ -52,7 +52,7 @@ inline void train_to(DeviceGroup& group, int steps) {
   REQUIRE_MESSAGE(group.trained(steps, std::chrono::seconds(60)), group.story());
 }
 
-/// Trains on until at least `states` of this device are on its disk: it writes them beside its rounds.
+/// Trains until a minimum of `states` of this device are on disk, since saving is asynchronous.
 inline void train_until_saved(DeviceGroup& group, int device, std::size_t states) {
   const auto saved = [&] { return saved_by(group, device).size() >= states; };
   REQUIRE_MESSAGE(wait_until(saved, std::chrono::seconds(60)), group.story());

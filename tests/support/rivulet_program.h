@@ -8,7 +8,7 @@
 #include "tests/support/places.h"
 #include "tests/support/process.h"
 
-/// The program as a user starts it.
+/// The program as started by a user.
 namespace rivulet::testing {
 
 using namespace std::chrono_literals;
@@ -30,7 +30,7 @@ inline std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
-/// `rivulet broker` with its address.
+/// `rivulet broker` and its address.
 struct Broker {
   std::unique_ptr<Process> process;
   std::string address;

@@ -23,7 +23,7 @@ struct RowsUsed {
 struct Round {
   std::uint64_t step = 0;  ///< before it
   std::uint64_t plan = 0;  ///< its hash
-  bool steps = false;      ///< it is meant to be applied
+  bool steps = false;      ///< the plan applies a step
   std::vector<RowsUsed> rows;
   bool operator==(const Round&) const = default;
 };
@@ -45,7 +45,7 @@ Round round_of(const json& line) {
     for (const auto& more : facts.value("section", json::object()).value("more_intervals", json::array()))
       add_rows(more, round);
   }
-  // Where nobody has rows to train, what was passed over still moves the offsets, which is a step.
+  // If no device has rows, skipped ranges still move the offsets, which is a step.
   round.steps = mode == "gradients" || mode == "delta" || (mode == "idle" && !round.rows.empty());
   return round;
 }
@@ -65,7 +65,7 @@ void read_file(const std::string& path, Rounds& rounds, RunHistory& history) {
     }
     if (!line.contains("round")) continue;  // the line of a view
     const Key key{line["view"], line["round"]};
-    if (key <= last && last != Key{0, 0}) history.wrong.push_back(path + " goes back to " + name_of(key));
+    if (key <= last && last != Key{0, 0}) history.wrong.push_back(path + " rolls back to " + name_of(key));
     last = key;
     const Round round = round_of(line);
     const auto [at, fresh] = rounds.emplace(key, round);
@@ -80,14 +80,14 @@ std::uint64_t rows_in(const Round& round) {
   return rows;
 }
 
-/// A later view that begins at an earlier step has replaced what lies behind it. From the end, so that every
-/// round meets the lowest beginning of all views after its own.
+/// A later view that begins at an earlier step replaces the rounds after that step. Goes backwards, so that
+/// every round is compared with the lowest beginning of all later views.
 std::vector<Rounds::const_iterator> surviving(const Rounds& rounds, std::uint64_t final_step,
                                               RunHistory& history) {
   std::vector<Rounds::const_iterator> chain;
   std::uint64_t limit = final_step;
   std::uint64_t view = 0;
-  std::uint64_t lowest = final_step;  // of the view that is looked at
+  std::uint64_t lowest = final_step;  // of the current view
   for (auto at = rounds.end(); at != rounds.begin();) {
     --at;
     if (at->first.first != view) limit = std::min(limit, lowest);
@@ -108,7 +108,7 @@ std::vector<Rounds::const_iterator> surviving(const Rounds& rounds, std::uint64_
 void follow_rows(const Key& key, const Round& round, RunHistory& history) {
   for (const auto& used : round.rows) {
     auto& next = history.next_offset[used.partition];
-    // Records without a row may lie before the first one.
+    // Records without rows may precede the first row.
     if (used.first < next || used.first - next > used.dropped)
       history.wrong.push_back("partition " + std::to_string(used.partition) + " stood at " +
                               std::to_string(next) + ", " + name_of(key) + " begins at " +
@@ -129,7 +129,7 @@ RunHistory read_history(const std::vector<std::string>& directories, std::uint64
   for (const auto& at : surviving(rounds, final_step, history)) {
     const auto& [key, round] = *at;
     if (round.step != history.rounds)
-      history.wrong.push_back(name_of(key) + " stands at step " + std::to_string(round.step) + ", " +
+      history.wrong.push_back(name_of(key) + " is at step " + std::to_string(round.step) + ", " +
                               std::to_string(history.rounds) + " rounds lead to it");
     history.rounds = round.step + 1;
     history.rows += rows_in(round);

@@ -14,9 +14,8 @@
 
 namespace rivulet::testing {
 
-/// A server of something else than Rivulet: says the same to its first client, another thing to the next.
-/// Who comes after the last of them gets the beginning of an answer, and then a byte now and then, until he
-/// goes or this object ends.
+/// A server that is not Rivulet. Sends a fixed answer to each client in turn. Later clients get the beginning
+/// of an answer, then a byte from time to time, until they close or this object ends.
 class ScriptedServer {
  public:
   explicit ScriptedServer(std::vector<std::string> answers)
@@ -39,7 +38,7 @@ class ScriptedServer {
   ScriptedServer(const ScriptedServer&) = delete;
   ScriptedServer& operator=(const ScriptedServer&) = delete;
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  /// Is somebody there who gets a byte now and then?
+  /// True while a client gets an answer byte by byte.
   [[nodiscard]] bool trickles() const { return trickles_; }
 
  private:

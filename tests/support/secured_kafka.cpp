@@ -7,7 +7,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// An authority, and a certificate of localhost and 127.0.0.1 that it signed; server.pem has key and chain.
+/// Creates an authority and its certificate for localhost and 127.0.0.1; server.pem contains key and chain.
 Status make_certificates(const TempDir& folder) {
   folder.write("san.cnf", "subjectAltName=DNS:localhost,IP:127.0.0.1\n");
   ProcessOptions options;

@@ -8,17 +8,19 @@
 
 namespace rivulet::testing {
 
-/// A real Kafka as users have it who do not trust their network: SASL_SSL beside the plain listener of the
-/// tests' own clients (who may do everything), a certificate of an authority of its own, access by lists.
+/// A real Kafka for an untrusted network: SASL_SSL in addition to the plaintext listener of the tests' own
+/// clients (full access), a certificate from its own authority, access control lists.
 class SecuredKafka {
  public:
   /// Errors: unavailable (no openssl, no Kafka).
   static Result<std::unique_ptr<SecuredKafka>> start(const std::string& user, const std::string& password);
 
   KafkaServer& server() { return *server_; }
-  [[nodiscard]] const std::string& brokers() const noexcept { return brokers_; }  ///< SASL_SSL, HOST:PORT
+  [[nodiscard]] const std::string& brokers() const noexcept {
+    return brokers_;
+  }  ///< HOST:PORT of the SASL_SSL listener
   [[nodiscard]] std::string authority() const { return (folder_.path() / "ca.pem").string(); }
-  /// One of the lists: kafka-acls.sh --add, with what comes behind --allow-principal.
+  /// Adds an access rule: kafka-acls.sh --add with the arguments after --allow-principal.
   Status allow(const std::vector<std::string>& arguments);
 
  private:

@@ -9,8 +9,8 @@
 
 namespace rivulet::testing {
 
-/// Makes the files of tests/support/sensor_trees/NAME.txt: "path = content" a line, "\n" in a content is a
-/// line end.
+/// Creates the files of tests/support/sensor_trees/NAME.txt: one "path = content" per line; "\n" in a content
+/// is a newline.
 inline void plant_sensors(const TempDir& root, const std::string& name) {
   std::istringstream lines(read_file(source_path("tests/support/sensor_trees/") + name + ".txt"));
   int files = 0;

@@ -1,7 +1,7 @@
 #pragma once
 #include "devices/optimizer.h"
 
-/// The optimizer sgd for tests and benchmarks that step a state by hand.
+/// The optimizer sgd, for tests and benchmarks without a configuration.
 namespace rivulet::devices {
 
 struct SgdConfig {

@@ -5,7 +5,7 @@
 
 namespace rivulet::testing {
 
-/// One Kafka for all tests of a program that only need some: each makes topics of its own.
+/// One Kafka shared by all tests of a program; each creates its own topics.
 inline KafkaServer& shared_kafka() {
   static const auto kafka = [] {
     auto started = KafkaServer::start();

@@ -16,7 +16,8 @@ Finding check_ledger(const runtime::AgreedState& state) {
   for (const auto& [id, progress] : state.partitions) {
     if (!progress.adds_up()) return fmt::format("C1: the books of partition {} do not add up", id.partition);
     if (!progress.is_explained())
-      return fmt::format("C1: the books of partition {} are not explained by its runs", id.partition);
+      return fmt::format("C1: the ledger of partition {} is not explained by its skipped ranges",
+                         id.partition);
   }
   return {};
 }
@@ -30,7 +31,7 @@ Finding check_rows(const runtime::AgreedState& state, RowTable& rows, const Miss
     }
     const RowSums found = sums_in(state.model, id.partition);
     if (found != expected)
-      return fmt::format("C2: partition {} stands at {}.{}: {} rows of sum {} were trained, not {} of {}",
+      return fmt::format("C2: partition {} is at {}.{}: {} rows of sum {} were trained, not {} of {}",
                          id.partition, progress.next.offset, progress.next.row, found.rows, found.numbers,
                          expected.rows, expected.numbers);
   }
@@ -53,7 +54,7 @@ Finding StateHistory::add(const Stamp& stamp, State state) {
     return fmt::format("C3: state {} has digest {} here and {} there", text_of(stamp), state.digest,
                        known.digest);
   if (known.parent != state.parent)
-    return fmt::format("C3: state {} came out of two different states", text_of(stamp));
+    return fmt::format("C3: state {} has two different predecessors", text_of(stamp));
   return {};
 }
 

@@ -18,7 +18,7 @@ using runtime::Turn;
 constexpr Duration crash_at_last = std::chrono::seconds(1);
 constexpr Turn asleep{};
 
-/// What a device says, for a look into one schedule: SIM_TALK=1.
+/// Prints a device's log, to examine a schedule: SIM_TALK=1.
 class TalkingLog final : public runtime::Logger {
  public:
   TalkingLog(const Clock& clock, std::size_t device) : clock_(clock), device_(device) {}
@@ -41,8 +41,7 @@ runtime::Catalog catalog_of_sums() {
   return catalog;
 }
 
-/// "/checkpoints/3.500.ckpt": 3.500. The name is all that is asked: whether the file can be read is what is
-/// tested.
+/// "/checkpoints/3.500.ckpt": 3.500. Uses only the name: the tests find out whether the file is readable.
 Stamp stamp_of_file(const std::string& path) {
   std::istringstream name(path.substr(path.rfind('/') + 1));
   Stamp stamp;
@@ -54,7 +53,7 @@ Stamp stamp_of_file(const std::string& path) {
 
 }  // namespace
 
-/// An agent that is there through all lives of a device.
+/// An agent that exists across all restarts of a device.
 class SimDevice::Loop final : public runtime::Agent {
  public:
   Loop(runtime::SimRunner& runner, std::function<Turn()> body)
@@ -113,8 +112,8 @@ runtime::NodeDependencies SimDevice::outside() {
           .rules = world_.rules};
 }
 
-/// What `rivulet run --new-run` does before its node begins. False: it ends there, as often as its supervisor
-/// starts it, until the run before has ended for everybody.
+/// The part of `rivulet run --new-run` before the node starts. False: it ends here, at each restart, until
+/// the last run has ended for all devices.
 bool SimDevice::make_ready_for_run() {
   sync::membership::LogReader reader(job_.config.job.name, world_.rules);
   const auto log = world_.log.open(index_, agents_->worker.clock, power_);
@@ -129,7 +128,7 @@ bool SimDevice::make_ready_for_run() {
   return static_cast<bool>(ready);
 }
 
-/// What a person does who reads why it ended.
+/// What an operator does after reading the error.
 void SimDevice::take_advice(const Error& error) {
   if (error.code != ErrorCode::invalid_config) return;
   for (const char* advice : {"or start this one without it", "start this device without --new-run"})
@@ -158,7 +157,7 @@ void SimDevice::start() {
   agents_->worker.wake.notify();
 }
 
-/// Nothing is built where the power went meanwhile.
+/// Builds nothing if the power was lost during preparation.
 void SimDevice::build_node() {
   static const runtime::Catalog catalog = catalog_of_sums();
   runtime::RunOptions options;
@@ -194,7 +193,7 @@ Turn SimDevice::train() {
   return asleep;
 }
 
-/// The disk takes its time: what happens meanwhile happens before.
+/// Writing takes disk time: events during it precede its result.
 Turn SimDevice::save() {
   if (!node_ || !(node_->checkpoints()->busy() || node_->checkpoints()->fetching())) return asleep;
   const TimePoint now = agents_->checkpointer.clock.now();
@@ -204,7 +203,7 @@ Turn SimDevice::save() {
   return step(node_->checkpoints()->step());
 }
 
-/// Shows the referee what has changed.
+/// Reports changes to the referee.
 void SimDevice::look() {
   const runtime::AgreedState& state = node_->state();
   const runtime::NodeStatus& status = node_->status();
@@ -221,9 +220,8 @@ void SimDevice::look() {
   world_.referee.folded(node_->membership().fold());
 }
 
-/// Whatever it ended for, its supervisor starts it again. What it may end for here: nobody has the saved
-/// state, a HELLO of a process that has died came late, what it was to read next of the log is gone, or the
-/// others are in another run.
+/// The supervisor restarts it after any error. Permitted errors: no device has the saved state, the HELLO of
+/// an ended process arrived late, the next record of the log was deleted, or the others are in another run.
 bool SimDevice::may_end_for(const Error& error) {
   const auto says = [&](const char* words) { return error.message.find(words) != std::string::npos; };
   return error.code == ErrorCode::superseded || says(next_is_gone) || says("the group's saved state (") ||

@@ -16,7 +16,7 @@
 
 namespace rivulet::testing {
 
-/// What simulated devices have in common.
+/// Shared by all simulated devices.
 struct SimWorld {
   runtime::SimRunner& runner;
   SimLog& log;
@@ -24,16 +24,16 @@ struct SimWorld {
   SimReferee& referee;
   runtime::LoadedConfig job;
   sync::membership::Rules rules;
-  Duration disk_time{};  ///< what a checkpoint takes
+  Duration disk_time{};  ///< of a checkpoint
   std::uint64_t seed = 0;
   SimStreams& streams;
-  /// Lets something happen, so much later.
+  /// Schedules an action.
   std::function<void(Duration after, std::function<void()> action)> later;
   SimFaultCounts faults{};  ///< of processes
 };
 
-/// One device through all its lives: its disk, its place in the network, and, while it is up, its node.
-/// Owner: the thread of the simulation.
+/// One device across restarts: its disk, its place in the network, and its node while it runs. Owner: the
+/// simulation's thread.
 class SimDevice {
  public:
   SimDevice(SimWorld& world, std::size_t index);
@@ -41,31 +41,30 @@ class SimDevice {
   SimDevice(const SimDevice&) = delete;
   SimDevice& operator=(const SimDevice&) = delete;
 
-  /// A process begins, from what the disk has. Nothing if one is running.
+  /// Starts a process from the contents of the disk. No effect while one is running.
   void start();
   struct Crash {
-    Duration away{};                    ///< until it is started again
-    std::optional<std::uint64_t> seed;  ///< power is lost, too: for what the disk keeps
+    Duration away{};                    ///< until the restart
+    std::optional<std::uint64_t> seed;  ///< of the power loss, which also affects the disk
   };
-  /// It dies after N more effects on the world, at the latest in a while. Every crash that is asked for
-  /// comes: while another one is due, or nothing runs, it is for the next life.
+  /// Crashes after N more effects on the world, at the latest after a timeout. Every requested crash occurs:
+  /// while another is pending or nothing runs, it applies to the next process.
   void crash_after(int effects, const Crash& crash);
-  /// The same, after N more calls on its disk.
+  /// The same, after N more disk calls.
   void crash_saving(int calls, const Crash& crash);
   [[nodiscard]] bool will_crash() const noexcept { return !planned_.empty(); }
-  /// Whatever else is planned.
+  /// Crashes regardless of other plans.
   void crash_now(const Crash& crash);
-  /// As SIGTERM; started again so much later.
+  /// As SIGTERM; restarts after `away`.
   void stop(Duration away);
-  /// The job is being stopped: when it has ended, it is started again so much later.
+  /// The job is being stopped: restarts after `away` once it has ended.
   void expect_end(Duration away) { away_ = away; }
-  /// From the next start on it is started with --new-run, until it has been in a view, or it says that it
-  /// should not.
+  /// Starts with --new-run from the next start on, until it has been in a view or the device rejects it.
   void want_new_run() { new_run_ = true; }
 
   [[nodiscard]] bool up() const noexcept { return node_ != nullptr; }
   [[nodiscard]] bool trains_in(std::uint64_t view) const;
-  /// In its memory is a state that is not older, or its disk has the whole file of one, as the disk knows it.
+  /// True if a state that is not older is in memory, or durably on disk as a whole file.
   [[nodiscard]] bool has(const Stamp& stamp) const;
   [[nodiscard]] const runtime::Node& node() const { return *node_; }
   SimDisk& disk() noexcept { return disk_; }
@@ -76,7 +75,7 @@ class SimDevice {
   struct Agents;
   struct Planned {
     int effects = 0;
-    bool on_disk = false;  ///< only these count
+    bool on_disk = false;  ///< requires the disk
     Crash crash;
   };
   void plan(const Planned& planned);
@@ -108,17 +107,17 @@ class SimDevice {
   runtime::StopRequest stop_{0};
   std::unique_ptr<runtime::Node> node_;
   std::uint64_t lives_ = 0;
-  std::deque<Planned> planned_;  ///< the first one is for this life
-  std::uint64_t crashes_ = 0;    ///< of those that were planned
+  std::deque<Planned> planned_;  ///< the first applies to this process
+  std::uint64_t crashes_ = 0;    ///< of the planned ones
   Duration away_{};              ///< after a stop
   bool new_run_ = false;
-  std::uint64_t run_ = 0;  ///< in which it was in a view last
+  std::uint64_t run_ = 0;  ///< of its last view
   Stamp seen_;             ///< last shown to the referee
   std::uint64_t view_ = 0;
-  std::optional<TimePoint> saved_at_;  ///< when the disk is done
+  std::optional<TimePoint> saved_at_;  ///< when the disk write ends
 };
 
-/// What its supervisor waits after a process ended with an error.
+/// Restart delay of its supervisor after an error.
 inline constexpr Duration sim_started_again_after = std::chrono::seconds(1);
 inline constexpr const char* sim_folder = "/checkpoints";
 

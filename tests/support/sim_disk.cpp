@@ -165,7 +165,7 @@ ssize_t SimDisk::write(int fd, std::span<const std::byte> bytes) const {
   inode.dirty = true;
   inode.whole = false;
   if (refuses()) return -1;
-  // In two parts, so that there is something between them.
+  // In two parts, so that a fault can occur between them.
   const auto part = inode.bytes.empty() ? bytes.first((bytes.size() + 1) / 2) : bytes;
   inode.bytes.insert(inode.bytes.end(), part.begin(), part.end());
   return static_cast<ssize_t>(part.size());

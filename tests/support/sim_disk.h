@@ -15,28 +15,30 @@
 
 namespace rivulet::testing {
 
-/// A disk in memory, with a page cache above it: what was written is there for everybody, what was synced is
-/// there after a loss of power, too. A file's bytes and its name are synced apart from each other, and
-/// without that they may reach the disk in any order or in part. Owner: the thread of the simulation.
+/// A disk in memory with a page cache: written data is visible to all readers, synced data survives a power
+/// loss. Bytes and name of a file are synced separately; without a sync they may reach the disk in any order
+/// or in part. Owner: the simulation's thread.
 class SimDisk final : public runtime::FileOperations {
  public:
   explicit SimDisk(SimPower& power) : power_(power) {}
 
-  // what may happen to it
-  void lose_power(Rng& rng);  ///< of what is not synced, each part is whole, torn or gone
-  void fail_calls(int calls, int with) { failing_ = {calls, with}; }  ///< the next that write, sync or rename
-  void make_unreadable(bool so) { unreadable_ = so; }                 ///< EIO for readers
-  void rot(Rng& rng);                                                 ///< a bit of the newest file turns
-  void wipe();                                                        ///< a new disk in its place
+  // faults
+  void lose_power(Rng& rng);  ///< each unsynced part is kept, torn or lost
+  void fail_calls(int calls, int with) {
+    failing_ = {calls, with};
+  }  ///< the next calls that write, sync or rename
+  void make_unreadable(bool so) { unreadable_ = so; }  ///< EIO for readers
+  void rot(Rng& rng);                                  ///< flips a bit of the newest file
+  void wipe();                                         ///< replaces the disk by an empty one
 
-  /// Would this file be there, as it is now, after a loss of power?
+  /// True if the file would survive a power loss as it is now.
   [[nodiscard]] bool is_durable(const std::string& path) const;
-  /// Files of a folder that hold what was last synced, and nothing has happened to since.
+  /// Files of a folder with exactly the last synced contents.
   [[nodiscard]] std::vector<std::string> whole_files_in(const std::string& folder) const;
-  /// Descriptors that nobody has closed.
+  /// Open descriptors.
   [[nodiscard]] std::size_t descriptors() const noexcept { return open_.size(); }
-  void close_all() const { open_.clear(); }  ///< as the system does when a process is gone
-  /// Calls, files and names that something has happened to.
+  void close_all() const { open_.clear(); }  ///< as the system does when a process ends
+  /// Faults of calls, files and names.
   [[nodiscard]] const SimFaultCounts& faults() const noexcept { return faults_; }
 
   int open(const std::string& path, int flags) const override;
@@ -56,12 +58,12 @@ class SimDisk final : public runtime::FileOperations {
     Bytes bytes;   ///< in the cache
     Bytes synced;  ///< on the disk
     bool dirty = false;
-    bool whole = false;  ///< was synced as it is, and has not rotted
+    bool whole = false;  ///< as synced, without rot
   };
   using Names = std::map<std::string, std::size_t>;  ///< -> inode
   struct NameChange {
-    std::string from;  ///< disappears; may be empty
-    std::string to;    ///< appears; may be empty
+    std::string from;  ///< removed; may be empty
+    std::string to;    ///< added; may be empty
     std::size_t inode = 0;
     void apply(Names& names) const;
   };
@@ -69,7 +71,7 @@ class SimDisk final : public runtime::FileOperations {
     std::optional<std::size_t> inode;  ///< nullopt: a folder
     std::size_t at = 0;
   };
-  /// Nothing happens: no power, or the disk fails.
+  /// True if calls have no effect: no power, or a failing disk.
   bool refuses() const;
   void change_name(const NameChange& change) const;
   void lose_names(Rng& rng);
@@ -80,13 +82,13 @@ class SimDisk final : public runtime::FileOperations {
     int calls = 0;
     int with = 0;
   };
-  // FileOperations has no state as the product sees it.
+  // The product sees FileOperations as stateless.
   mutable Failing failing_;
   bool unreadable_ = false;
   mutable std::deque<Inode> inodes_;
   mutable Names names_;                      ///< in the cache
   mutable Names synced_names_;               ///< on the disk
-  mutable std::vector<NameChange> changes_;  ///< of names since the folder was synced
+  mutable std::vector<NameChange> changes_;  ///< of names since the last sync of the folder
   mutable std::map<int, Descriptor> open_;
   mutable int next_fd_ = 3;
   mutable SimFaultCounts faults_;

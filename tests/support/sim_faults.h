@@ -5,20 +5,20 @@
 
 namespace rivulet::testing {
 
-/// What can happen to a simulated group, counted where it takes effect: what a schedule asks for may find
-/// nothing to do (no message on a blocked link, nothing unsynced when the power goes).
+/// Faults of a simulated group, counted when they take effect: a scheduled one may find nothing to do (no
+/// message on a blocked link, nothing unsynced at a power loss).
 enum class SimFault : std::uint8_t {
   crash_at_once,
   crash_inside,    ///< between two effects on the world
-  crash_saving,    ///< between two calls on its disk
-  crash_starting,  ///< before its node stood
-  crash_at_last,   ///< it had made too few effects for a while
+  crash_saving,    ///< between two disk calls
+  crash_starting,  ///< before its node existed
+  crash_at_last,   ///< after a timeout with too few effects
   power_lost,
   stopped,
-  given_up,  ///< a process that ended with an error
+  given_up,  ///< a process ended with an error
   job_stopped,
   new_run,
-  silence,  ///< a poll of a stream that has nothing
+  silence,  ///< a poll of a stream without data
   rows_deleted,
   message_slow,
   message_delayed,
@@ -32,7 +32,7 @@ enum class SimFault : std::uint8_t {
   record_repeated,
   record_late,
   record_overtaken,
-  record_unsent,  ///< gone with its process
+  record_unsent,  ///< lost with its process
   broker_away,
   offsets_left_out,
   log_beheaded,
@@ -41,7 +41,7 @@ enum class SimFault : std::uint8_t {
   bytes_torn,
   bytes_blank,
   name_lost,
-  names_apart,  ///< a later change of a name is there, an earlier one is not
+  names_apart,  ///< a later change of a name is durable, an earlier one is not
   disk_full,
   disk_failed,
   disk_unreadable,

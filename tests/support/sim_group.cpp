@@ -23,11 +23,10 @@ constexpr Duration time_to_start = 2s;
 constexpr Duration forming_pause = 2s;  ///< the longest of runtime/train/worker_view.cpp
 constexpr int views_that_fail = 3;
 
-/// In calm the group stands again: a record that was lost is said again, and a few views that were closed
-/// over what had happened before fail one after the other. Each costs the wait for who should close it, the
-/// deadline of its connections, the start of a process that ends over it, and the pause before the next. A
-/// process whose disk has less than the group saved waits for a sign of its predecessor before. Of
-/// 2350 runs the slowest took 8.7 s, 49 more than 5 s.
+/// Without faults the group must form again: lost records are repeated, and a few views that were closed over
+/// earlier faults fail one after the other. Each costs the wait for the closing device, the deadline of its
+/// connections, a restart, and the pause before the next. A process whose disk is behind the group first
+/// waits for a sign of its predecessor. Of 2350 runs the slowest took 8.7 s, 49 more than 5 s.
 Duration patience() {
   const sync::membership::MembershipConfig membership;
   return membership.retry_after + membership.takeover_wait +
@@ -51,7 +50,7 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.settings.set("model.mlp.hidden", Settings::Integers{static_cast<std::int64_t>(schedule.devices)});
   c.model.dtype = "float64";
   c.train.loss = "mse";
-  c.normalize.targets = false;  // sums of what rows hold are the state
+  c.normalize.targets = false;  // the state is the exact sum of row values
   c.train.lr = sim_learning_rate;
   c.settings.set("train.optimizer.momentum", sim_momentum);
   c.batch.policy = schedule.policy;
@@ -69,7 +68,7 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   return loaded;
 }
 
-/// The group, and an agent that lets happen what the schedule says.
+/// The group, and an agent that executes the schedule.
 class Group final : public runtime::Agent {
  public:
   explicit Group(const SimSchedule& schedule);
@@ -176,7 +175,7 @@ runtime::Turn Group::step() {
 void Group::happen(const SimEvent& event) {
   const bool known = happen_to_process(event) || happen_to_network(event) || happen_to_log(event) ||
                      happen_to_disk(event) || happen_to_job(event);
-  RIVULET_CHECK(known, "nobody knows what such an event is");
+  RIVULET_CHECK(known, "unknown kind of event");
 }
 
 bool Group::happen_to_process(const SimEvent& e) {
@@ -244,7 +243,8 @@ bool Group::happen_to_log(const SimEvent& e) {
   return true;
 }
 
-/// A device reads nothing while a SNAP comes and what is older goes. The first of a view says SNAPs itself.
+/// A device reads nothing while a SNAP is written and older records are deleted. The first device of a view
+/// writes SNAPs itself.
 void Group::fall_behind(std::size_t device, Duration away) {
   if (device == 0) device = 1;
   log_.leave_out(sync::membership::snap_every);
@@ -252,7 +252,7 @@ void Group::fall_behind(std::size_t device, Duration away) {
   later(least_behind + away, [this] { behead_log(0); });
 }
 
-/// Old records go, up to a little before the last SNAP.
+/// Deletes old records up to a few before the last SNAP.
 void Group::behead_log(std::int64_t before) {
   if (referee_.fold().snapped_at >= 0)
     log_.behead(referee_.fold().snapped_at, 1 + static_cast<std::size_t>(before));
@@ -301,15 +301,14 @@ void Group::stop_job(Duration away, std::int64_t nonce) {
   for (auto& device : devices_) device->expect_end(away);
 }
 
-/// Retention: of a partition only the N newest records are kept.
+/// Retention: keeps only the N newest records of a partition.
 void Group::delete_rows(std::size_t device, std::int64_t records_kept) {
   const double written = to_seconds(runner_.now().time_since_epoch()) * streams_.records_per_second;
   std::int64_t& kept_from = streams_.kept_from[device];
   kept_from = std::max(kept_from, static_cast<std::int64_t>(written) - records_kept);
 }
 
-/// Everything is well from here on. A disk that has failed twice is given up until its device starts again:
-/// somebody does that.
+/// Heals all faults. A disk that failed twice is not used again until its device restarts; so restarts it.
 void Group::calm_down() {
   if (std::ranges::any_of(devices_, [](const auto& device) { return device->will_crash(); }))
     return later(100ms, [this] { calm_down(); });
@@ -342,8 +341,7 @@ void Group::look_for_end() {
     for (const auto& device : devices_) referee_.folded(device->node().membership().fold());
     return;
   }
-  // Nothing can bring it back: all disks can be read. Not at once, since who starts knows nothing for a
-  // while.
+  // Irrecoverable: all disks are readable. Waits first, since a starting device has no knowledge yet.
   lost_ = waited > time_to_start && is_lost();
   over_ = lost_ || waited > patience();
   if (!over_) return later(100ms, [this] { look_for_end(); });

@@ -7,14 +7,14 @@
 namespace rivulet::testing {
 namespace {
 
-/// Rows of one partition on their way into the books.
+/// Adds rows of one partition to the expected contents.
 class Entries {
  public:
   Entries(PartitionId id, const runtime::PartitionProgress& progress, std::int64_t kept_from, RowBooks& books,
           Finding& finding)
       : id_(id), progress_(progress), kept_from_(kept_from), books_(books), finding_(finding) {}
 
-  /// Reading began behind them.
+  /// Reading began after them.
   void begin(const RowCursor& start) {
     for_each_row(id_.partition, {}, start, [&](const RowCursor& at, double number) { miss(at, number); });
   }
@@ -39,8 +39,8 @@ class Entries {
     missing.rows += 1;
     missing.numbers += number;
     if (at.offset >= kept_from_ && finding_.empty())
-      finding_ = fmt::format("C2: row {}.{} of partition {} was passed over as deleted, and is there",
-                             at.offset, at.row, id_.partition);
+      finding_ = fmt::format("C2: row {}.{} of partition {} was skipped as deleted, but exists", at.offset,
+                             at.row, id_.partition);
   }
 
   const PartitionId id_;

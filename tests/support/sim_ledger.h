@@ -9,15 +9,15 @@
 
 namespace rivulet::testing {
 
-/// What a state must hold, counted from the rows themselves along the states that it came out of.
+/// Expected contents of a state, counted from the rows along its history.
 struct RowBooks {
   std::map<PartitionId, RowCursor> next;
   MissingRows missing;
-  SimLine line;  ///< of who trained on the same rows in the same steps, alone and without faults
+  SimLine line;  ///< of a learner that trained the same rows in the same steps, alone and without faults
 };
 
-/// The books behind the step to `after`, whose state says which rows it trained. C2: rows that it calls
-/// deleted, and which can still be read, are found. Cost: the rows of the step.
+/// The expected contents after the step to `after`, whose ledger lists the trained rows. C2: finds rows that
+/// are listed as deleted but still exist. Cost: the rows of the step.
 RowBooks books_after(const RowBooks& before, const runtime::AgreedState& after, const SimStreams& streams,
                      Finding& finding);
 

@@ -6,7 +6,7 @@
 namespace rivulet::testing {
 namespace {
 
-/// What the broker writes beside a record.
+/// The timestamp that the broker adds to a record.
 std::int64_t written_ms(TimePoint at) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
 }

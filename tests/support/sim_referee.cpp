@@ -13,7 +13,7 @@ using namespace sync::membership;
 
 namespace {
 
-/// Of two models that were trained on the same rows in the same steps: rounding.
+/// Rounding between two models trained on the same rows in the same steps.
 constexpr double same_loss = 1 + 1e-9;
 
 }  // namespace
@@ -49,7 +49,7 @@ void SimReferee::record(const LogEntry& entry) {
   const auto record = reader_.take(entry);
   folded(fold());
   found(check_private(entry.bytes, "the control log"));
-  // A HELLO names host and process, and a SNAP has all HELLOs: no two runs of a program agree in them.
+  // A HELLO names host and process, and a SNAP contains all HELLOs: they differ between runs of the program.
   if (record && std::holds_alternative<Hello>(*record))
     see("hello " + std::get<Hello>(*record).device);
   else if (!record || !std::holds_alternative<Snap>(*record))
@@ -63,33 +63,33 @@ int SimReferee::committed() const {
   return at == committed_.end() ? StateHistory::none : at->second;
 }
 
-/// What every device starts from is how far the group had come, or more.
+/// A view target is the group's last commit, or newer.
 void SimReferee::check_view() {
   const ClosedView& view = fold().view;
   const int target = history_.find(view.target);
-  if (target == StateHistory::none) return found("C4: a view starts from a state that nobody ever held");
+  if (target == StateHistory::none) return found("C4: a view starts from a state that no device ever had");
   if (history_.at(target).digest != view.digest) return found("C3: a view's target has another digest");
   if (fold().rules.restamp) history_.add_name({view.number, view.target.step}, target);
   if (!is_of_run(fold(), view.target)) found("C4: a view starts from a state of an earlier run");
   if (!history_.extends(target, committed()))
-    found(fmt::format("C4: view {} starts from {}, which is not what came after the committed {}",
-                      view.number, text_of(view.target), text_of(fold().committed.stamp)));
+    found(fmt::format("C4: view {} starts from {}, which does not follow the committed {}", view.number,
+                      text_of(view.target), text_of(fold().committed.stamp)));
 }
 
 void SimReferee::check_commit() {
   const Stamp& stamp = fold().committed.stamp;
   const int state = history_.find(stamp);
   ++commits_;
-  if (state == StateHistory::none) return found("C4: a state that nobody ever held was committed");
+  if (state == StateHistory::none) return found("C4: a state that no device ever had was committed");
   if (!history_.extends(state, committed()))
-    found(fmt::format("C4: the committed {} is not what came after the one before it", text_of(stamp)));
+    found(fmt::format("C4: the committed {} does not follow the one before it", text_of(stamp)));
   committed_[fold().run.number] = state;
 }
 
-/// SAVED is said after the disk has it (I6).
+/// SAVED is sent after the state is on disk (I6).
 void SimReferee::said(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (text.find("saved") == std::string_view::npos) return;  // cheaper than reading all of them
+  if (text.find("saved") == std::string_view::npos) return;  // cheaper than parsing all of them
   const auto record = decode(bytes, "sim");
   const auto* saved = record ? std::get_if<Saved>(&record.value()) : nullptr;
   if (saved == nullptr) return;
@@ -109,7 +109,7 @@ void SimReferee::booted(std::size_t device, const runtime::AgreedState& state, c
   }
   held_[device] = history_.find(state.stamp);
   if (held_[device] == StateHistory::none || history_.at(held_[device]).digest != digest)
-    found(fmt::format("C3: {} was on a disk, but no device ever held it", text_of(state.stamp)));
+    found(fmt::format("C3: {} was on a disk, but no device ever had it", text_of(state.stamp)));
   see(fmt::format("boot {} {} {}", device, text_of(state.stamp), digest));
 }
 
@@ -120,7 +120,7 @@ void SimReferee::changed(std::size_t device, const runtime::AgreedState& state, 
   if (adopted) {
     held_[device] = history_.find(state.stamp);
     if (held_[device] == StateHistory::none || history_.at(held_[device]).digest != digest)
-      found(fmt::format("C3: {} was adopted, but no device ever held it", text_of(state.stamp)));
+      found(fmt::format("C3: {} was adopted, but no device ever had it", text_of(state.stamp)));
     return;
   }
   ++steps_;
@@ -131,7 +131,7 @@ void SimReferee::changed(std::size_t device, const runtime::AgreedState& state, 
   check_step(before, state);
 }
 
-/// C1, C2 and C9 of a state that nobody has held before.
+/// C1, C2 and C9 for a new state.
 void SimReferee::check_step(int before, const runtime::AgreedState& state) {
   Finding passed_over;
   books_.push_back(books_after(books_[static_cast<std::size_t>(before)], state, streams_, passed_over));

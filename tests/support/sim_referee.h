@@ -12,30 +12,30 @@
 
 namespace rivulet::testing {
 
-/// Sees every record of the log and every state of every device of a simulated group, and runs the checkers.
-/// The first finding stays. Owner: the thread of the simulation.
+/// Observes all records of the log and all states of a simulated group's devices, and runs the checkers.
+/// Keeps the first finding. Owner: the simulation's thread.
 class SimReferee {
  public:
-  /// Is this state on the disk of this device, whatever happens to its power?
+  /// True if this state is durable on the disk of this device.
   using IsDurable = std::function<bool(std::size_t device, const Stamp& stamp)>;
-  /// `streams` outlives it.
+  /// `streams` must outlive it.
   SimReferee(std::size_t devices, const sync::membership::Rules& rules, const SimStreams& streams,
              IsDurable is_durable);
 
-  /// A device says a record.
+  /// A device appends a record.
   void said(std::span<const std::byte> bytes);
-  /// A record has got its place in the log.
+  /// A record has its place in the log.
   void record(const LogEntry& entry);
-  /// A device was started with this state.
+  /// A device started with this state.
   void booted(std::size_t device, const runtime::AgreedState& state, const std::string& digest);
-  /// Its state has changed. `adopted`: to that of the view, otherwise by a round.
+  /// Its state has changed. `adopted`: to that of the view; otherwise by a round.
   void changed(std::size_t device, const runtime::AgreedState& state, const std::string& digest,
                bool adopted);
-  /// What a device has folded; compared with what the referee has, and with other devices.
+  /// The fold of a device; compared with those of the referee and of other devices.
   void folded(const sync::membership::Fold& fold);
-  /// A device that was in a view of this run has told the broker that these offsets are done with.
+  /// A device that was in a view of this run has committed these offsets to the broker.
   void published(std::uint64_t run, std::span<const NextOffset> positions);
-  /// A device has sent something to another one.
+  /// A device has sent bytes to a peer.
   void sent(std::span<const std::byte> bytes);
   void found(const Finding& finding);
 
@@ -44,11 +44,11 @@ class SimReferee {
   [[nodiscard]] std::uint64_t commits() const noexcept { return commits_; }
   [[nodiscard]] std::uint64_t folds_compared() const noexcept { return folds_.compared(); }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
-  /// What happened to rows.
+  /// Faults of rows.
   [[nodiscard]] const SimFaultCounts& faults() const noexcept { return faults_; }
-  /// Of the model that was committed last and of those it came out of, oldest first.
+  /// Of the last committed model and its predecessors, oldest first.
   [[nodiscard]] std::vector<double> losses() const;
-  /// Of all that it has seen, in order.
+  /// Of all observations, in order.
   [[nodiscard]] Digest digest() noexcept { return seen_.finish(); }
 
  private:
@@ -67,8 +67,8 @@ class SimReferee {
   RowTable rows_;
   FoldTable folds_;
   std::vector<int> held_;                   ///< state of each device
-  std::map<std::uint64_t, int> committed_;  ///< by run: its newest
-  std::vector<Stamp> said_;                 ///< newest that each device has said it saved
+  std::map<std::uint64_t, int> committed_;  ///< newest by run
+  std::vector<Stamp> said_;                 ///< newest that each device announced as saved
   std::uint64_t commits_ = 0;
   std::uint64_t steps_ = 0;
   SimFaultCounts faults_;

@@ -19,7 +19,7 @@ std::uint64_t mixed(std::int32_t partition, std::int64_t offset, std::uint32_t r
   return x ^ (x >> 31U);
 }
 
-/// A whole number: sums of it are exact in doubles.
+/// An integer: sums of it are exact in doubles.
 float number_of_row(std::int32_t partition, std::int64_t offset, std::uint32_t row) {
   return static_cast<float>(1 + mixed(partition, offset, row) % 65'536);
 }
@@ -29,12 +29,12 @@ double place_of(double number) {
   return number / 32'768 - 1;
 }
 
-/// 0.5 - 2x, and a bit more or less.
+/// 0.5 - 2x plus noise.
 double height_of(double number) {
   return 0.5 - 2 * place_of(number) + (std::fmod(number, 7) - 3) / 8;
 }
 
-/// How far a line misses a row.
+/// Residual of a row from a line.
 double miss(double height, double slope, double number) {
   return height + slope * place_of(number) - height_of(number);
 }
@@ -107,7 +107,7 @@ class SimSource final : public stream::RecordSource {
     state_.skipped += kept_from() - state_.next_offset;
     state_.next_offset = kept_from();
   }
-  /// Label, partition, number; row after row. A bad record is one number short.
+  /// Label, partition, number; row after row. A bad record lacks one value.
   [[nodiscard]] std::vector<float> value_at(std::int64_t offset) const {
     std::vector<float> value;
     for (std::uint32_t row = 0; row < rows_in_record(state_.id.partition, offset); ++row) {
@@ -124,14 +124,14 @@ class SimSource final : public stream::RecordSource {
   const SimStreams& streams_;
   const CommitWatch on_commit_;
   stream::PartitionState state_;
-  bool reads_ = false;  ///< it is assigned
+  bool reads_ = false;  ///< after the assignment
   std::vector<Record> records_;
   std::deque<std::vector<float>> values_;
   std::vector<stream::Gap> gaps_;
 };
 
-/// A gradient is the mean over a batch's rows, and the agreed one the mean over all rows: the third number of
-/// a partition, one over the batch's rows, becomes one over all of them, by which the sums are found again.
+/// A gradient is the mean over a batch's rows, and the agreed one the mean over all rows. The third value of
+/// a partition, one over the batch's rows, becomes one over all rows, which recovers the sums.
 class SumsTrainer final : public devices::Trainer {
  public:
   explicit SumsTrainer(std::size_t partitions) {
@@ -181,7 +181,7 @@ class SumsTrainer final : public devices::Trainer {
   devices::ModelLayout layout_;
 };
 
-/// The sums of the agreed mean's rows are added; the line behind them steps as sgd does.
+/// Adds the sums of the agreed mean's rows; the line steps as in sgd.
 void step_sums(const devices::OptimizerStep& step) {
   const auto mean = step.gradient.as<double>();
   const auto sums = step.parameters.as<double>();

@@ -14,7 +14,7 @@
 namespace rivulet::testing {
 namespace {
 
-/// What each number of an event may be when it is drawn: 0 .. below - 1. `rare`: most runs have none of it.
+/// Range of each value of a drawn event: 0 .. below - 1. `rare`: absent from most runs.
 struct EventKind {
   const char* what;
   int weight;
@@ -24,36 +24,39 @@ struct EventKind {
 constexpr std::int64_t device_number = -1;
 constexpr std::uint64_t jitter_most = 40;
 constexpr EventKind kinds[] = {
-    {"kill", 4, {device_number, 20, 400, 0}},  // device, effects until then, ms until it is started again
-    {"power", 4, {device_number, 20, 400, 1 << 20}},       // the same, and a seed for what the disk keeps
-    {"stop", 2, {device_number, 400, 0, 0}},               // device, ms until it is started again
+    {"kill", 4, {device_number, 20, 400, 0}},              // device, effects before it, ms until its restart
+    {"power", 4, {device_number, 20, 400, 1 << 20}},       // the same, and a seed for the disk's contents
+    {"stop", 2, {device_number, 400, 0, 0}},               // device, ms until its restart
     {"everybody", 1, {400, 1 << 20, 0, 0}},                // all lose power: ms, seed
     {"cut", 14, {device_number, 0, 0, 0}},                 // its connections break
-    {"block", 3, {device_number, device_number, 800, 0}},  // nothing gets from one to the other for N ms
+    {"block", 3, {device_number, device_number, 800, 0}},  // no messages from one to the other for N ms
     {"isolate", 3, {device_number, 800, 0, 0}},            // device, ms
-    {"mute", 5, {device_number, 600, 0, 0}},               // nobody gets its payloads for N ms
+    {"mute", 5, {device_number, 600, 0, 0}},               // blocks its payloads for N ms
     {"silent", 3, {1500, 0, 0, 0}},                        // no rows for N ms
     {"slow", 2, {40, 400, 0, 0}},                          // ms of latency, for N ms
-    {"lose", 3, {device_number, 0, 0, 0}},                 // its next record never arrives
-    {"repeat", 3, {device_number, 2000, 0, 0}},            // its next record arrives again N ms later
-    {"delay", 3, {device_number, 2000, 0, 0}},             // its next record arrives N ms late
-    {"away", 3, {device_number, 1500, 0, 0}},              // no broker for this device for N ms
-    {"full", 2, {device_number, 6, 0, 0}},                 // N calls find the disk full
+    {"lose", 3, {device_number, 0, 0, 0}},                 // its next record is lost
+    {"repeat", 3, {device_number, 2000, 0, 0}},            // its next record is duplicated N ms later
+    {"delay", 3, {device_number, 2000, 0, 0}},             // its next record is delayed by N ms
+    {"away", 3, {device_number, 1500, 0, 0}},              // this device cannot reach the broker for N ms
+    {"full", 2, {device_number, 6, 0, 0}},                 // N calls report a full disk
     {"eio", 2, {device_number, 3, 0, 0}},                  // N calls fail
-    {"unreadable", 2, {device_number, 1500, 0, 0}},        // its disk cannot be read for N ms
-    {"rot", 1, {device_number, 1 << 20, 0, 0}},            // a bit of its newest file turns: seed
-    {"wipe", 1, {device_number, 400, 0, 0}, true},     // a new disk, and ms until the device is started again
-    {"delete", 2, {device_number, 300, 0, 0}, true},   // retention: of its rows N records are kept
-    {"gap", 3, {0, 0, 0, 0}, true},                    // offsets of the log that hold nothing: a SNAP is due
-    {"behead", 3, {4, 0, 0, 0}, true},                 // the log begins with N records and its last SNAP
-    {"halt", 1, {400, 1 << 20, 0, 0}, true},           // rivulet stop; ms until devices start again, a nonce
-    {"anew", 1, {400, 1 << 20, 0, 0}, true},           // the same, and then --new-run
-    {"saving", 3, {device_number, 8, 400, 1 << 20}},   // as power, but only calls on its disk count
-    {"behind", 4, {device_number, 1500, 0, 0}, true},  // away, while a SNAP comes and all before it goes
+    {"unreadable", 2, {device_number, 1500, 0, 0}},        // its disk is unreadable for N ms
+    {"rot", 1, {device_number, 1 << 20, 0, 0}},            // flips a bit of its newest file: seed
+    {"wipe", 1, {device_number, 400, 0, 0}, true},         // a new disk, and ms until the device's restart
+    {"delete", 2, {device_number, 300, 0, 0}, true},       // retention: keeps N records of its rows
+    {"gap", 3, {0, 0, 0, 0}, true},                        // a gap in the log: a SNAP is due
+    {"behead", 3, {4, 0, 0, 0}, true},                     // truncates the log to N records and its last SNAP
+    {"halt", 1, {400, 1 << 20, 0, 0}, true},               // rivulet stop; ms until devices restart, a nonce
+    {"anew", 1, {400, 1 << 20, 0, 0}, true},               // the same, followed by --new-run
+    {"saving", 3, {device_number, 8, 400, 1 << 20}},       // as power, but counts only disk calls
+    {"behind",
+     4,
+     {device_number, 1500, 0, 0},
+     true},  // offline while a SNAP is written and everything before it deleted
 };
 
-/// How often each kind comes in one run. Rare ones come in every third run; of the others now and then one is
-/// left out, so that the rest have more to do with each other.
+/// Frequency of each kind in one run. Rare kinds occur in every third run. Of the others, some are left out
+/// at random, so that the rest interact more.
 using Weights = std::array<int, std::size(kinds)>;
 Weights draw_weights(Rng& rng) {
   Weights weights{};
@@ -65,7 +68,7 @@ Weights draw_weights(Rng& rng) {
   return weights;
 }
 
-/// Where one disk is enough, a new one in its place ends the run with nothing shown.
+/// If one disk suffices for a commit, replacing it ends the run without a result.
 void keep_disks(Weights& weights) {
   for (std::size_t i = 0; i < weights.size(); ++i)
     if (std::string_view(kinds[i].what) == "wipe") weights[i] = 0;
@@ -91,7 +94,7 @@ SimEvent draw_event(Rng& rng, const Weights& weights, std::uint32_t devices) {
   return event;
 }
 
-/// What the run is of, apart from what happens to it.
+/// Draws the job, apart from its events.
 void draw_job(std::uint64_t seed, SimSchedule& schedule) {
   Rng rng = Rng::derive(seed, "job");
   schedule.seed = seed;
@@ -101,7 +104,7 @@ void draw_job(std::uint64_t seed, SimSchedule& schedule) {
   schedule.speculate = rng.below(3) == 0 ? "no" : "yes";
 }
 
-/// Lines of a schedule that are not there in older ones, which mean the default then.
+/// Lines added later: schedules without them get the default.
 std::string text_of_job(const SimSchedule& s) {
   return fmt::format("seed {}\njitter_ms {}\nreduction {}\npolicy {}\nforesee {}\n", s.seed, s.jitter_ms,
                      s.reduction, s.policy, s.speculate);
@@ -129,7 +132,7 @@ SimSchedule draw_schedule(std::uint64_t seed, std::size_t events) {
   if (schedule.quorum == 1) keep_disks(weights);
   std::int64_t at = 100;
   for (std::size_t i = 0; i < events; ++i) {
-    // Now and then several things happen at once.
+    // Sometimes several events at once.
     at += rng.below(4) == 0 ? static_cast<std::int64_t>(rng.below(10))
                             : static_cast<std::int64_t>(20 + rng.below(260));
     schedule.events.push_back(draw_event(rng, weights, schedule.devices));
@@ -187,7 +190,7 @@ SimSchedule parse_schedule(const std::string& text) {
 
 SimSchedule read_schedule(const std::filesystem::path& path) {
   std::ifstream file(path);
-  RIVULET_CHECK(file.is_open(), "a schedule that is there");
+  RIVULET_CHECK(file.is_open(), "the schedule exists");
   std::stringstream text;
   text << file.rdbuf();
   return parse_schedule(text.str());

@@ -8,11 +8,11 @@
 
 #include "sync/membership/fold.h"
 
-/// What happens to a simulated group, and when: as values, as text, drawn from a seed, and made smaller while
-/// it still shows what it shows.
+/// Faults of a simulated group and their times: as values, as text, drawn from a seed, and minimized while
+/// the failure persists.
 namespace rivulet::testing {
 
-/// One thing that happens. What the numbers mean is a table in sim_schedule.cpp.
+/// One event. A table in sim_schedule.cpp defines its values.
 struct SimEvent {
   std::int64_t at_ms = 0;
   std::string what;
@@ -23,9 +23,9 @@ struct SimEvent {
 struct SimSchedule {
   std::uint32_t devices = 3;
   std::uint32_t quorum = 2;
-  std::int64_t disk_ms = 5;          ///< what a checkpoint takes
-  std::uint64_t seed = 1;            ///< of what is drawn while it runs
-  std::int64_t jitter_ms = 0;        ///< so long may a single message be kept from its receiver
+  std::int64_t disk_ms = 5;          ///< of a checkpoint
+  std::uint64_t seed = 1;            ///< for random draws during the run
+  std::int64_t jitter_ms = 0;        ///< maximum extra delay of a message
   std::string reduction = "gather";  ///< sync.collective
   std::string policy = "stream";     ///< batch.policy
   std::string speculate = "yes";     ///< sync.speculate: yes or no
@@ -33,25 +33,25 @@ struct SimSchedule {
   std::vector<SimEvent> events;
 };
 
-/// "fence", "guard" or "restamp", or empty: all rules hold.
+/// "fence", "guard" or "restamp"; empty: all rules.
 sync::membership::Rules rules_without(const std::string& rule);
 
-/// `events` things, drawn from the seed.
+/// Draws `events` events from the seed.
 SimSchedule draw_schedule(std::uint64_t seed, std::size_t events);
 
-/// The same group, to which nothing happens for as long.
+/// The same group and duration without events.
 SimSchedule without_faults(const SimSchedule& schedule);
 
-/// One line each, as parse_schedule() reads it.
+/// One line each, in the format of parse_schedule().
 std::string text_of(const SimSchedule& schedule);
-/// Aborts on what it cannot read: it is the test's own file. Lines that begin with # are remarks.
+/// Aborts on errors: the text is a file of the test. Lines with # are comments.
 SimSchedule parse_schedule(const std::string& text);
 SimSchedule read_schedule(const std::filesystem::path& path);
 
-/// Every event up to `ms` earlier or later, drawn from the seed.
+/// Moves every event by up to `ms`, drawn from the seed.
 SimSchedule jittered(const SimSchedule& schedule, std::uint64_t seed, std::int64_t ms);
 
-/// The schedule without all that can be left out while it `fails` (delta debugging, one pass after another).
+/// Removes everything from the schedule that `fails` does not need (delta debugging, one pass after another).
 SimSchedule minimised(SimSchedule schedule, const std::function<bool(const SimSchedule&)>& fails);
 
 }  // namespace rivulet::testing

@@ -9,8 +9,8 @@ namespace {
 
 constexpr Duration usual_latency = std::chrono::microseconds(300);
 
-/// Receives of one end: what is here for the network may not be here yet for its owner. Within a lane and a
-/// sender all come in order, whatever is asked for first.
+/// Receives of one endpoint: a message that the network has delivered may still be delayed for its owner.
+/// Messages of one lane and sender arrive in order, regardless of the order of requests.
 class Arrivals {
  public:
   using From = std::pair<std::uint32_t, sync::Lane>;
@@ -18,8 +18,8 @@ class Arrivals {
     froms_[ticket.id] = from;
     lanes_[from].open.push_back({ticket.id, std::nullopt});
   }
-  /// When the owner may have a message that the network has brought by `now`; nullopt: at once. `draw` says
-  /// how much longer each one takes.
+  /// Time at which the owner may have a message that was delivered by `now`; nullopt: immediately. `draw`
+  /// returns an extra delay.
   template <typename Draw>
   std::optional<TimePoint> due(sync::Ticket ticket, TimePoint now, const Draw& draw) {
     const auto from = froms_.find(ticket.id);
@@ -41,10 +41,10 @@ class Arrivals {
  private:
   struct Receive {
     std::uint64_t ticket = 0;
-    std::optional<TimePoint> due;  ///< once the network has it
+    std::optional<TimePoint> due;  ///< set when the network has delivered it
   };
   struct Lane {
-    std::deque<Receive> open;  ///< in the order in which they were posted
+    std::deque<Receive> open;  ///< in posting order
     TimePoint last{};
   };
   std::map<From, Lane> lanes_;
@@ -53,7 +53,7 @@ class Arrivals {
 
 }  // namespace
 
-/// One device's end of a view: the in-memory one, as long as there is power and nothing cuts it.
+/// One device's endpoint in a view: the in-memory one, while it has power and is not cut.
 class SimWires::Wire final : public sync::Transport {
  public:
   Wire(SimWires& wires, std::size_t device, const Clock& clock, SimPower& power, Wake& wake,
@@ -118,7 +118,7 @@ class SimWires::Wire final : public sync::Transport {
     if (wires_.delay_most_ > Duration::zero()) arrivals_.expect({peer, lane}, ticket);
     return ticket;
   }
-  /// The network has it.
+  /// The network has delivered it.
   Progress take(sync::Ticket ticket) {
     const TimePoint now = clock_.now();
     const auto due = arrivals_.due(ticket, now, [this] { return wires_.draw_delay(); });
@@ -158,7 +158,7 @@ class SimWires::Wire final : public sync::Transport {
   Wake& wake_;
   std::unique_ptr<sync::Transport> inner_;
   Arrivals arrivals_;
-  TimePoint latest_{};  ///< when all that is kept will be here
+  TimePoint latest_{};  ///< when all delayed messages are here
   const std::uint64_t cuts_;
   const TimePoint until_;
   bool connected_ = false;

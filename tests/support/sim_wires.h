@@ -15,35 +15,35 @@
 
 namespace rivulet::testing {
 
-/// The network between simulated devices: the in-memory wires, slow when told so, with links that carry
-/// nothing (in one or both directions), messages that others overtake, and connections that break. Devices
-/// are ranks: every view has all of them. Owner: the thread of the simulation.
+/// The network between simulated devices: the in-memory transport with optional delays, blocked links (in one
+/// or both directions), reordered messages and broken connections. Devices are ranks: every view has all of
+/// them. Owner: the simulation's thread.
 class SimWires {
  public:
   SimWires(std::size_t devices, Duration deadline);
-  /// How device `device` connects; `clock` and `power` are its own.
+  /// Connects device `device`; `clock` and `power` are its own.
   sync::Connect connect(std::size_t device, const Clock& clock, SimPower& power);
 
-  /// Sees everything that a device sends but rows that it lends to others: these are in clear.
+  /// Called for all that a device sends, except rows that peers inject, which are plain.
   void watch(std::function<void(std::span<const std::byte>)> watcher) { watcher_ = std::move(watcher); }
 
   void block(std::size_t from, std::size_t to, bool so) { blocked_[from * devices_ + to] = so ? 1 : 0; }
   void isolate(std::size_t device, bool so);
-  /// Nobody gets its payloads, but everything else: it may finish a round that nobody else finishes.
+  /// Blocks its payloads, but nothing else: it may finish a round that no peer finishes.
   void mute(std::size_t device, bool so) { muted_[device] = so ? 1 : 0; }
   void slow_down(Duration latency);
-  /// Of the messages that arrive, about every fourth is kept from its receiver a while longer, up to `most`:
-  /// others overtake it, but those of the same lane and sender. Connections that are made from now on.
+  /// Delays about every fourth arriving message by up to `most`: others overtake it, except those of the same
+  /// lane and sender. Applies to new connections.
   void delay_messages(Duration most, std::uint64_t seed) {
     delay_most_ = most;
     delays_ = Rng(seed);
   }
-  /// The connections that this device has now break.
+  /// Breaks the current connections of this device.
   void cut(std::size_t device) { ++cuts_[device]; }
-  /// Its process is gone.
+  /// Its process has ended.
   void kill(const std::string& id) { network_.kill(id); }
   void heal();
-  /// Messages and connections that something has happened to.
+  /// Faults of messages and connections.
   [[nodiscard]] const SimFaultCounts& faults() const noexcept { return faults_; }
 
  private:
@@ -51,7 +51,7 @@ class SimWires {
   [[nodiscard]] bool reaches(std::size_t from, std::size_t to) const {
     return blocked_[from * devices_ + to] == 0;
   }
-  /// Does this message never arrive?
+  /// True if this message never arrives.
   bool loses(std::size_t from, std::size_t to, sync::Lane lane);
   Duration draw_delay();
 

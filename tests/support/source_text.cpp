@@ -17,7 +17,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-/// Says for each character of a file what it belongs to. Delimiters of literals count as code.
+/// Classifies each character of a file. Delimiters of literals count as code.
 class Classifier {
  public:
   explicit Classifier(std::string_view text) : text_(text), kinds_(text.size(), Kind::code) {}
@@ -102,7 +102,7 @@ SourceText read_source(const fs::path& root, const fs::path& relative) {
 std::vector<SourceText> read_sources(const fs::path& root, const std::vector<std::string>& folders) {
   std::vector<fs::path> paths;
   for (const std::string& folder : folders) {
-    // Passed over, a folder that was renamed would be a promise that nobody keeps any more.
+    // An error, since skipping a renamed folder would silently disable a check.
     if (!fs::is_directory(root / folder))
       throw std::runtime_error("no folder " + folder + " in " + root.string());
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {

@@ -96,7 +96,7 @@ void Strangers::call_on(int port, int connections) {
   for (int i = 0; i < connections && received_.size() < guests_max; ++i) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return;
-    // A door that is shut does not answer: nobody waits for it.
+    // A blocked port may not answer: do not wait for it.
     if (::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS) {
       ::close(fd);
       return;
@@ -106,7 +106,7 @@ void Strangers::call_on(int port, int connections) {
   }
 }
 
-/// False: this one is through, or was shown the door.
+/// False: this connection is done or was closed by the peer.
 bool Strangers::misbehave(Guest& guest) {
   std::array<std::uint64_t, 64> bytes{};
   for (auto& word : bytes) word = rng_.next();

@@ -12,22 +12,22 @@
 
 namespace rivulet::testing {
 
-/// TCP ports that a process listens on.
+/// TCP ports on which a process listens.
 std::set<int> listening_ports(pid_t pid);
 
-/// Connect to whatever ports of 127.0.0.1 some processes listen on, as soon as they do, and misbehave: some
-/// say nothing, some send random bytes, some a byte now and then. A thread of their own, until the end.
+/// Connects to all ports of 127.0.0.1 on which some processes listen, and misbehaves: sends nothing, random
+/// bytes, or one byte at a time. Runs on its own thread.
 class Strangers {
  public:
-  /// `spared`: ports that are left alone.
+  /// `spared`: ports to leave alone.
   Strangers(std::set<int> spared, std::uint64_t seed);
   ~Strangers();
   Strangers(const Strangers&) = delete;
   Strangers& operator=(const Strangers&) = delete;
-  void visit(std::vector<pid_t> pids);  ///< these, and no others any more
-  /// N connections to each port at once, at the next look.
+  void visit(std::vector<pid_t> pids);  ///< replaces the visited processes
+  /// Opens N connections to each port at once, at the next look.
   void crowd(int connections) { crowd_ = connections; }
-  [[nodiscard]] int called() const { return called_; }  ///< so far, let in or not
+  [[nodiscard]] int called() const { return called_; }  ///< so far, accepted or not
 
  private:
   struct Guest {

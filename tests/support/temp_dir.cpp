@@ -35,7 +35,7 @@ std::filesystem::path TempDir::write(const std::filesystem::path& relative, std:
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  text << file.rdbuf();  // which ends where reading fails: a process of /proc may go while it is read
+  text << file.rdbuf();  // ends at a read error: a process of /proc may end during the read
   return std::move(text).str();
 }
 

@@ -6,7 +6,7 @@
 
 namespace rivulet::testing {
 
-/// A fresh folder under the system's temporary folder, removed with everything in it at the end.
+/// A new folder under the system's temporary folder, removed with its contents by the destructor.
 class TempDir {
  public:
   TempDir();
@@ -14,17 +14,17 @@ class TempDir {
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-  /// Writes `text` to `relative` (folders are made) and returns the whole path.
+  /// Writes `text` to `relative`, creating folders, and returns the full path.
   std::filesystem::path write(const std::filesystem::path& relative, std::string_view text) const;
 
  private:
   std::filesystem::path path_;
 };
 
-/// The whole file, or empty when it is not there.
+/// Returns the whole file; empty if missing.
 std::string read_file(const std::filesystem::path& path);
 
-/// Changes one bit of the byte at `at`; done twice, the file is as it was.
+/// Flips one bit of the byte at `at`; a second call restores the file.
 void flip(const std::filesystem::path& path, std::uint64_t at);
 
 }  // namespace rivulet::testing

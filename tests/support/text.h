@@ -16,7 +16,7 @@ inline std::vector<std::byte> bytes_of_text(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// The last line that says something, without its newline; empty if none does.
+/// Returns the last line with text, without its newline; empty if none.
 inline std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";

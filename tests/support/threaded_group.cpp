@@ -120,7 +120,7 @@ runtime::Node& ThreadedGroup::node(std::size_t device) {
 
 sync::Connect loopback_gloo(const Clock& clock) {
   sync::GlooConfig config;
-  config.transport.progress_deadline = std::chrono::seconds(20);  // a sanitizer slows everything down
+  config.transport.progress_deadline = std::chrono::seconds(20);  // sanitizers slow everything down
   config.connect_deadline = std::chrono::seconds(20);
   return must(sync::make_gloo_connect(config, clock));
 }

@@ -13,13 +13,13 @@ using namespace std::chrono_literals;
 
 constexpr Duration run_longest = 180s;
 
-/// `of` one per device, fewer are repeated.
+/// `of` one per device; repeated if fewer.
 template <class T>
 const T& of_device(const std::vector<T>& all, int device) {
   return all[static_cast<std::size_t>(device) % all.size()];
 }
 
-/// A group's rows, and how long they took, are the same in every summary of its devices.
+/// Rows and time of a group are equal in all summaries of its devices.
 TwinPace pace_of(const runtime::Summary& summary, std::uint64_t rows) {
   return {summary.rounds, rows, static_cast<double>(rows) / summary.rows_per_s};
 }

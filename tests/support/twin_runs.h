@@ -13,17 +13,17 @@
 
 namespace rivulet::testing {
 
-/// One job, to be run by processes on shaped links and by the simulation. Model mlp of 784, 64 and 10.
+/// One job for real processes on shaped links and for the simulation. Model mlp of 784, 64 and 10.
 struct TwinScenario {
   std::string name;
-  double bits_per_second = 10e6;                     ///< each way on each device's link
-  std::vector<devices::DeviceProfile> profiles{{}};  ///< one per device; fewer are repeated
-  std::vector<double> rows_per_second{1000};         ///< of the streams; fewer are repeated
-  std::vector<std::string> settings;                 ///< KEY=VALUE, of the whole group
+  double bits_per_second = 10e6;                     ///< in each direction of each device's link
+  std::vector<devices::DeviceProfile> profiles{{}};  ///< one per device; repeated if fewer
+  std::vector<double> rows_per_second{1000};         ///< of the streams; repeated if fewer
+  std::vector<std::string> settings;                 ///< KEY=VALUE for the whole group
   std::string stop_after = "rounds=20";
 };
 
-/// How fast a group trained, first round to last.
+/// Training speed of a group, from first to last round.
 struct TwinPace {
   std::uint64_t rounds = 0;
   std::uint64_t rows = 0;
@@ -32,16 +32,16 @@ struct TwinPace {
   [[nodiscard]] double rows_per_s() const { return static_cast<double>(rows) / seconds; }
 };
 
-/// Runs scenarios both ways. In reality: one process per device, in a network namespace with a link of its
-/// own, its compute slowed to the profile (programs/paced_device.cpp), rows made up in the process, the
-/// control topic on a real Kafka outside. Needs root.
+/// Runs scenarios both ways. Really: one process per device, in a network namespace with its own link,
+/// compute slowed to the profile (programs/paced_device.cpp), rows generated in the process, control topic on
+/// a real Kafka outside. Needs root.
 class TwinRuns {
  public:
   /// Errors: unavailable (as Network, as KafkaServer).
   static Result<std::unique_ptr<TwinRuns>> create(int devices);
-  /// Errors: unavailable (a device did not end with 0: what it said), io.
+  /// Errors: unavailable (a device did not exit with 0; with its output), io.
   Result<TwinPace> really(const TwinScenario& scenario);
-  /// Of latency there is none but what the links' queues make, so the simulation gets none.
+  /// The simulation gets no latency, since the real links have only that of their queues.
   Result<TwinPace> virtually(const TwinScenario& scenario);
 
  private:

@@ -22,7 +22,7 @@ PartsCatalog catalog_for(const WallsRun& run) {
   return parts;
 }
 
-/// Gives its first records after 300 ms, as a loaded machine does.
+/// Delivers its first records after 300 ms, as a loaded machine does.
 struct LateSource final : WrappedSource {
   using WrappedSource::WrappedSource;
   Result<std::span<const Record>> poll(std::size_t max, Duration wait) override {
@@ -99,7 +99,7 @@ std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>
   config.settings = c.settings;
   const auto trainer = make_trainer(config, *device);
   auto agreed = make_state(*trainer, *device, derive_seed(c.job.seed, "model"));
-  std::vector<devices::ModelState> copies;  // each with a momentum that stays its own
+  std::vector<devices::ModelState> copies;  // each with local momentum
   for (std::size_t d = 0; d < c.job.devices; ++d) copies.push_back(make_state(*trainer, *device, 0));
   const auto memory = make_contribution(trainer->layout(), *device);
   const auto gradient = view_of(*memory, trainer->layout());

@@ -18,7 +18,7 @@ bool is_payload(Lane lane) {
   return lane == Lane::payload || lane == Lane::speculative;
 }
 
-/// A message is posted in pieces, on both sides alike.
+/// Posts a message in pieces, equally on both sides.
 class WatchedTransport final : public Transport {
  public:
   WatchedTransport(Transport& inner, KillPage& page) : inner_(inner), page_(page) {}
@@ -29,7 +29,7 @@ class WatchedTransport final : public Transport {
     return add({.peer = peer,
                 .lane = lane,
                 .sending = true,
-                .bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()}});  // only read
+                .bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()}});  // read-only
   }
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
     return add({.peer = peer, .lane = lane, .bytes = bytes});
@@ -42,7 +42,7 @@ class WatchedTransport final : public Transport {
                 .lane = lane,
                 .sending = true,
                 .ahead = true,
-                .bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()}});  // only read
+                .bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()}});  // read-only
   }
   void promote(Ticket ticket) override {
     Message* message = find(ticket);
@@ -62,7 +62,7 @@ class WatchedTransport final : public Transport {
     const Message* message = find(ticket);
     return message != nullptr && !message->pieces.empty() && inner_.wait(message->pieces.front().ticket);
   }
-  /// Payload bytes that were posted and are not done.
+  /// Posted payload bytes that are not done.
   [[nodiscard]] std::uint64_t open_bytes() const {
     std::uint64_t bytes = 0;
     for (const auto& message : messages_)
@@ -96,7 +96,7 @@ class WatchedTransport final : public Transport {
     post(messages_.back());
     return {forgotten_ + messages_.size()};
   }
-  /// Null: it is done and forgotten.
+  /// Null: done and removed.
   Message* find(Ticket ticket) {
     return ticket.id <= forgotten_ ? nullptr : &messages_[ticket.id - forgotten_ - 1];
   }
@@ -133,7 +133,7 @@ class WatchedTransport final : public Transport {
   Transport& inner_;
   KillPage& page_;
   std::deque<Message> messages_;
-  std::uint64_t forgotten_ = 0;  ///< messages in front of those, done
+  std::uint64_t forgotten_ = 0;  ///< removed messages before those
 };
 
 class WatchedGather final : public Aggregation {
@@ -160,7 +160,7 @@ class WatchedGather final : public Aggregation {
   std::unique_ptr<Aggregation> inner_;
 };
 
-/// Of every round whose contributions leave before its plan.
+/// For rounds with speculation.
 class WatchedEarly final : public SpeculativeAggregation {
  public:
   explicit WatchedEarly(std::unique_ptr<SpeculativeAggregation> inner) : inner_(std::move(inner)) {}

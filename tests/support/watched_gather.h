@@ -3,8 +3,8 @@
 
 namespace rivulet::testing {
 
-/// The product's own `gather` over wires that tell on the KillBoard of this process how far each payload is,
-/// in pieces of 64 KiB, and hold payloads back when the board says so. All devices of a group must use it.
+/// The product's `gather` over a transport that reports each payload's progress on this process's KillBoard,
+/// in pieces of 64 KiB, and delays payloads on request. All devices of a group must use it.
 extern const sync::AggregationEntry watched_gather;
 
 }  // namespace rivulet::testing

@@ -5,7 +5,7 @@
 
 namespace rivulet::testing {
 
-/// A log that is as another; tests change one thing about it.
+/// Forwards to another log; tests override single functions.
 struct WrappedLog : OrderedLog {
   explicit WrappedLog(std::unique_ptr<OrderedLog> log) : inner(std::move(log)) {}
   Status append(std::span<const std::byte> bytes) override { return inner->append(bytes); }

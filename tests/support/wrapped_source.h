@@ -8,7 +8,7 @@
 
 namespace rivulet::testing {
 
-/// A source that passes every call on to another one: tests override the call they want to see or to spoil.
+/// Forwards to another source; tests override the calls that they observe or spoil.
 struct WrappedSource : stream::RecordSource {
   explicit WrappedSource(std::unique_ptr<stream::RecordSource> source) : inner(std::move(source)) {}
   Result<std::span<const Record>> poll(std::size_t max, Duration wait) override {

@@ -7,7 +7,7 @@
 
 namespace rivulet::testing {
 
-/// A trainer that passes every call on to another one: tests override the call they want to see or to spoil.
+/// Forwards to another trainer; tests override the calls that they observe or spoil.
 struct WrappedTrainer : devices::Trainer {
   explicit WrappedTrainer(std::unique_ptr<devices::Trainer> trainer) : inner(std::move(trainer)) {}
   [[nodiscard]] const devices::ModelLayout& layout() const noexcept override { return inner->layout(); }

@@ -6,7 +6,7 @@
 
 namespace rivulet::testing {
 
-/// Wires that pass every call on to others: tests override the call they want to see or to spoil.
+/// Forwards to another transport; tests override the calls that they observe or spoil.
 struct WrappedTransport : sync::Transport {
   explicit WrappedTransport(std::unique_ptr<sync::Transport> transport) : inner(std::move(transport)) {}
   [[nodiscard]] std::uint32_t rank() const noexcept override { return inner->rank(); }

@@ -30,7 +30,7 @@ std::vector<std::int64_t> announced(const Batch& batch) {
   return offsets;
 }
 
-/// A batch in its own memory over a buffer of 16 rows.
+/// A batch with its own memory over a buffer of 16 rows.
 struct Fixture {
   std::vector<float> features = std::vector<float>(16);
   std::vector<float> targets = std::vector<float>(8);
@@ -44,7 +44,7 @@ TEST_CASE("Batch: rows are gathered once, into the memory that was lent") {
   Fixture f;
   for (std::int64_t offset = 0; offset < 5; ++offset) write_single(f.buffer, p0, offset);
   CHECK(f.batch.fill(f.buffer, 3) == 3);
-  CHECK(f.batch.fill(f.buffer, 1) == 1);  // more rows join behind
+  CHECK(f.batch.fill(f.buffer, 1) == 1);  // more rows are appended
   const BatchView view = f.batch.view();
   CHECK(view.rows == 4);
   CHECK(view.features.data() == f.features.data());
@@ -107,7 +107,7 @@ TEST_CASE("Batch: copies of others' rows are computed on, counted nowhere, and g
   CHECK(view.tags.size() == 2);
   CHECK(announced(f.batch) == std::vector<std::int64_t>{0, 1});
 
-  CHECK(f.batch.fill(f.buffer, 1) == 1);  // in place of the first copy
+  CHECK(f.batch.fill(f.buffer, 1) == 1);  // replaces the first copy
   CHECK(f.batch.rows() == 3);
   CHECK(f.batch.own_rows() == 3);
   CHECK(f.batch.view().features[4] == 2);

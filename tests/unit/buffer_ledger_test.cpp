@@ -1,4 +1,4 @@
-// The books of what was read: rows and what lay between them form one chain, and every piece of it adds up.
+// The ledger of a stream: rows and the offsets between them form one chain, and every piece balances.
 #include "buffer/ledger.h"
 
 #include <doctest/doctest.h>
@@ -53,14 +53,13 @@ TEST_CASE("Ledger: rows of two partitions, drops, holes and parts of records add
 TEST_CASE("Ledger: a partition that nobody knows begins at the lowest place it was ever read from") {
   Ledger ledger;
   ledger.began(p0, {744, 0});
-  ledger.began(p0, {654, 2});  // a state that is given up was read from here
+  ledger.began(p0, {654, 2});  // start of an abandoned state
   ledger.began(p0, {744, 0});
   CHECK(ledger.begins() == Cursors{{p0, {654, 2}}});
   const std::vector rows{row(p0, {654, 2}, {655, 0})};
   CHECK(ledger.account(rows, {}, 0));
   CHECK_FALSE(ledger.account(std::vector{row(p0, 744)}, {}, 0));
-  CHECK(
-      ledger.account(std::vector{row(p0, 744)}, {{p0, {744, 0}}}, 0));  // where the group stands comes first
+  CHECK(ledger.account(std::vector{row(p0, 744)}, {{p0, {744, 0}}}, 0));  // the group's position comes first
 }
 
 TEST_CASE("Ledger: a partition of only dropped rows is announced without a row") {
@@ -84,7 +83,7 @@ TEST_CASE("Ledger: the first records of a window and rows whose label never came
   CHECK(a.intervals == std::vector{RowInterval{p0, {10, 0}, {16, 0}, 2, 4, 0, 0}});
   CHECK(a.runs ==
         std::vector<SkippedRange>{{p0, {10, 0}, {13, 0}, 3, context}, {p0, {14, 0}, {15, 0}, 1, expired}});
-  // One that is still open holds back what lies behind it: that is no row to announce.
+  // An open skipped range delays the rows after it: they are not announced yet.
   Ledger open;
   open.began(p0, {0, 0});
   CHECK(account(open, {row(p0, 0)}).intervals.front().next == RowCursor{1, 0});
@@ -96,7 +95,7 @@ TEST_CASE("Ledger: what was announced and failed is announced again; what was se
   ledger.began(p0, {0, 0});
   ledger.passed({p0, {0, 0}, {2, 0}, 2, malformed});
   CHECK(account(ledger, {}).intervals[0].next == RowCursor{2, 0});
-  ledger.passed({p0, {2, 0}, {5, 0}, 3, malformed});  // behind a border that others may have seen
+  ledger.passed({p0, {2, 0}, {5, 0}, 3, malformed});  // after a border that others may have seen
   CHECK(account(ledger, {}).intervals[0] == RowInterval{p0, {0, 0}, {5, 0}, 0, 5, 0, 0});
   CHECK(account(ledger, {}, {{p0, {2, 0}}}).intervals[0] == RowInterval{p0, {2, 0}, {5, 0}, 0, 3, 0, 0});
   ledger.prune({{p0, {5, 0}}});
@@ -116,7 +115,7 @@ TEST_CASE("Ledger: runs of a generation that is over count nothing") {
   Ledger ledger;
   ledger.began(p0, {0, 0});
   ledger.passed({p0, {0, 0}, {3, 0}, 3, malformed});
-  const auto early = ledger.account({}, {{p0, {0, 0}}}, 1);  // asked before the reader has turned
+  const auto early = ledger.account({}, {{p0, {0, 0}}}, 1);  // requested before the reader has seeked
   REQUIRE(early);
   CHECK(early.value().intervals.empty());
   ledger.restart({1, {{p0, RowCursor{0, 0}}}});

@@ -65,7 +65,7 @@ std::vector<std::int64_t> range(std::int64_t first, std::int64_t end) {
   return out;
 }
 
-/// The train thread of the stress test: takes, sometimes puts back a part, checks, releases.
+/// The train thread of the stress test: takes rows, sometimes returns a part, checks, releases.
 struct Consumer {
   RowBuffer& buffer;
   Rng rng;
@@ -89,7 +89,7 @@ struct Consumer {
   }
 };
 
-/// The ingest thread of the stress test: as many rows as fit, flushed in bursts of odd sizes.
+/// The ingest thread of the stress test: adds as many rows as fit, flushed in bursts of odd sizes.
 void produce(RowBuffer& buffer, std::int64_t rows, std::uint64_t seed) {
   Rng rng(seed);
   std::int64_t row = 0;
@@ -156,7 +156,7 @@ TEST_CASE("Buffer: a full buffer refuses and loses nothing") {
   CHECK(buffer.waiting() == rows);
   std::vector<SlotIndex> slots;
   buffer.take(1, slots);
-  CHECK(buffer.free_rows() == 0);  // taken is not released
+  CHECK(buffer.free_rows() == 0);  // taken, but not released
   buffer.release(slots);
   CHECK(buffer.free_rows() == 1);
   write_rows(buffer, rows, rows + 1);
@@ -187,7 +187,7 @@ TEST_CASE("Buffer: rows put back are the oldest again, in their order") {
   buffer.put_back(first);
   CHECK(buffer.waiting() == 10);
   std::vector<SlotIndex> part;
-  buffer.take(2, part);  // from the middle of what was put back
+  buffer.take(2, part);  // from the middle of the returned rows
   CHECK(offsets(buffer, part) == range(0, 2));
   buffer.put_back(part);
   std::vector<SlotIndex> all;
@@ -214,7 +214,7 @@ TEST_CASE("Buffer: rows of a forgotten generation never come out, those on their
   write_rows(buffer, 0, 4);
   buffer.forget_before(1);
   CHECK(buffer.waiting() == 0);
-  write_rows(buffer, 4, 8);  // read before the reader heard of it
+  write_rows(buffer, 4, 8);  // read before the reader received the seek
   generation_of_rows = 1;
   write_rows(buffer, 8, 12);
   generation_of_rows = 0;

@@ -96,7 +96,7 @@ TEST_CASE("Demo: the file it writes is a valid configuration with the numbers it
   CHECK(loaded.config.job.seed == 7);
   CHECK(loaded.config.model.name == "linear");
   CHECK(loaded.config.source.topics == std::vector<std::string>{"mnist"});
-  CHECK(loaded.config.sync.on_peer_loss == "reform");  // a plug may be pulled
+  CHECK(loaded.config.sync.on_peer_loss == "reform");  // users may kill devices
   CHECK(loaded.config.decode.shape == std::vector<std::int64_t>{1, 28, 28});
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("Demo: each device has its own name, partition, folder and port; one m
   CHECK(measuring == 1);
   std::sort(seen.begin(), seen.end());
   CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
-  // Pacing by commits is for the embedded broker, which forgets what is too old.
+  // Pacing by commits is for the embedded broker, which drops old records.
   const auto feeder = feeder_arguments(plan);
   CHECK(std::find(feeder.begin(), feeder.end(), "--pace") != feeder.end());
 }
@@ -133,7 +133,7 @@ TEST_CASE("Demo: a device that is started again trains for what is left of the t
   auto first = device_arguments(made.value(), 1, 40);
   auto again = device_arguments(made.value(), 1, 12.5);
   std::replace(again.begin(), again.end(), std::string("seconds=12.5"), std::string("seconds=40"));
-  CHECK(first == again);  // and nothing else is another
+  CHECK(first == again);  // everything else is equal
 }
 
 TEST_CASE("Demo: whose plug was pulled is started again, who failed by itself is not") {
@@ -147,7 +147,7 @@ TEST_CASE("Demo: whose plug was pulled is started again, who failed by itself is
   CHECK(killed_by(SIGKILL, restarts_most - 1) == Fate::start_again);
   CHECK(killed_by(SIGKILL, restarts_most) == Fate::fatal);
   CHECK(fate_of({.code = 0}) == Fate::done);
-  CHECK(fate_of({.code = 0, .missed = true}) == Fate::start_again);  // it was asked to go, alone
+  CHECK(fate_of({.code = 0, .missed = true}) == Fate::start_again);  // only this device was asked to end
   CHECK(fate_of({.code = 0, .missed = true, .restarts = restarts_most}) == Fate::fatal);
   for (const int code : {1, 69, 70, 75, 76, 78, 137}) {
     CHECK(fate_of({.code = code}) == Fate::fatal);
@@ -174,7 +174,7 @@ TEST_CASE("Demo: the books of all partitions are one sentence, or name the parti
   CHECK(verdict_on(books).balanced);
   CHECK(verdict_on(books).text ==
         "every row is accounted for: 1 197 trained, 10 dropped, 100 still in the broker");
-  books[1].ends->low = 9;  // the broker has forgotten what nobody had read
+  books[1].ends->low = 9;  // the broker has dropped unread records
   CHECK_FALSE(verdict_on(books).balanced);
   CHECK(verdict_on(books).text == "mnist:1: offsets 7 to 9 were deleted from the log unread");
   books[0].entries.trained = 1189;
@@ -200,6 +200,6 @@ TEST_CASE("Demo: missing images are an error that says how to give them") {
   REQUIRE_FALSE(nowhere);
   CHECK(nowhere.error().message.find(folder.path().string()) != std::string::npos);
   CHECK(find_demo_data(images).value() == images);
-  // From build/<preset>/<program> upwards.
+  // Searches upwards from build/<preset>/<program>.
   CHECK(find_demo_data("").value() == images);
 }

@@ -19,7 +19,7 @@ namespace {
 
 using Records = std::vector<std::string>;
 
-/// The value that was guessed for a key, "" if there is none; the error if nothing was guessed.
+/// The guessed value of a key, "" if none; the error if the guess failed.
 std::string guessed(const Records& records, const std::string& key, const std::string& target = "") {
   const auto guess = guess_rows(records, target);
   if (!guess) return guess.error().message;
@@ -41,7 +41,7 @@ Records machines(std::size_t rows, const std::vector<std::string>& states) {
   return out;
 }
 
-/// What a file with this text says is wrong, and its configuration.
+/// The problems of a file with this text, and its configuration.
 LoadedConfig load_text(const std::string& text) {
   const TempDir folder;
   ConfigInput input;
@@ -189,7 +189,7 @@ TEST_CASE("Config from records: the file is valid, trains on what it saw, and sa
   CHECK(c.train.optimizer == "adam");
   CHECK(c.batch.max == 16);
   CHECK(c.settings.flag("model.mlp.skip") == (c.model.name == "mlp"));
-  CHECK(c.decode.normalize);  // numbers from the first rows would freeze what the rest is like
+  CHECK(c.decode.normalize);  // values from the first rows would fix the scale of all later ones
   CHECK(contains(made.value().text, "baseline (majority class): ok, 66.7 % of 60 labels"));
   CHECK_FALSE(contains(made.value().text, "model.classes"));
 }
@@ -266,7 +266,7 @@ TEST_CASE("Guess: a field that some rows lack is kept, and how many lack it is s
   REQUIRE_MESSAGE(made, made.error().message);
   CHECK(contains(made.value().text, "# hum is missing in 20 of 40 rows"));
   const auto config = load_text(made.value().text).config;
-  CHECK(config.decode.normalize);  // who fills with a mean must know it
+  CHECK(config.decode.normalize);  // filling with a mean requires normalization
   CHECK(config.decode.fill == "mean");
   Records lines;
   for (int i = 0; i < 30; ++i)
@@ -289,8 +289,8 @@ TEST_CASE("Guess: numbers that look like none are suggested as codes, and nothin
   };
   CHECK(codes(with("-999", 5)) == std::vector<double>{-999});
   CHECK(codes(with("65535", 2)) == std::vector<double>{65535});
-  CHECK(codes(with("-999", 1)).empty());   // once is not a habit
-  CHECK(codes(with("-999", 30)).empty());  // most of them are no exception
+  CHECK(codes(with("-999", 1)).empty());   // one occurrence is not enough
+  CHECK(codes(with("-999", 30)).empty());  // too many for a code
   CHECK(codes(with("-123", 5)).empty());   // an outlier
   Records counter;
   for (int i = 0; i < 40; ++i)
@@ -300,7 +300,7 @@ TEST_CASE("Guess: numbers that look like none are suggested as codes, and nothin
   for (int i = 0; i < 40; ++i)
     counter[static_cast<std::size_t>(i)] =
         R"({"n":)" + std::to_string(i < 5 ? 999 : 950 + i) + R"(,"label":")" + (i % 2 ? "a" : "b") + "\"}";
-  CHECK(codes(counter).empty());  // nor a little above all else
+  CHECK(codes(counter).empty());  // slightly above all others
   const auto made = config_from_records(brokers_of(), "t", "t-1", "", 1, with("-999", 5));
   REQUIRE_MESSAGE(made, made.error().message);
   CHECK(contains(made.value().text, "\n# if so: decode.json.missing = [-999]\n"));

@@ -23,7 +23,7 @@ Config json_config_of(std::uint32_t classes, std::vector<std::string> names = {}
   return config;
 }
 
-/// What is said of labels, each once unless a count stands behind it.
+/// Advice about labels; each occurs once unless given a count.
 std::string said(const Config& config, const std::vector<std::pair<std::string, int>>& labels,
                  bool text = false) {
   LabelCounts counts;
@@ -53,7 +53,7 @@ TEST_CASE("Labels: text wants a list, ready to paste, in an order that does not 
   for (const auto& labels :
        {std::vector<std::pair<std::string, int>>{{"ok", 3}, {"fault", 1}}, {{"fault", 2}, {"ok", 1}}})
     CHECK(contains(said(json_config_of(10), labels, true), "  decode.json.classes = [\"fault\", \"ok\"]\n"));
-  // Text that looks like a number is text all the same.
+  // Text that looks like a number is still text.
   CHECK(contains(said(json_config_of(10), {{"0", 1}, {"1", 1}}, true),
                  "  decode.json.classes = [\"0\", \"1\"]\n"));
   CHECK(contains(said(json_config_of(10), {{"10", 1}, {"9", 1}, {"a \"b\"", 1}}, true),

@@ -1,4 +1,4 @@
-// What `rivulet status` and `rivulet top` make of a device's pages.
+// Output of `rivulet status` and `rivulet top` for a device's pages.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
         "99.5 rows/s arriving, 4 rows waiting, unknown records behind\n",
         "5 000 rows here, 15 000 by the group",
         "loss 0.2500, accuracy (prequential) 91.0 %, held out not measured", "3 malformed",
-        "  own rows  loss 0.5000, accuracy (prequential) 99.0 %; always \"ok\\u001b[2J\" would be 98.5 %\n",
+        "  own rows  loss 0.5000, accuracy (prequential) 99.0 %; baseline (always \"ok\\u001b[2J\") 98.5 %\n",
         "  classes   fault: recall 80.0 %, precision 50.0 %, 10 rows\n            ok\\u001b[2J: recall 99.2 "
         "%, precision -, "
         "985 rows\n            odd: recall -, precision 0.0 %, 0 rows\n",
@@ -213,7 +213,7 @@ TEST_CASE("Status: --ready is for a health check") {
   const Said no = say({"status", forming.address(), "--ready"});
   CHECK(no.exit == ExitCode::failure);
   CHECK(contains(no.err, "forming: waiting for c"));
-  const Said told = say({"status", forming.address()});  // the same code, with all it says
+  const Said told = say({"status", forming.address()});  // the same exit code, with the full output
   CHECK(told.exit == ExitCode::failure);
   CHECK(told.err.empty());
   CHECK(contains(told.out, "5 000 rows here"));
@@ -249,10 +249,10 @@ TEST_CASE("Top: in a pipe a line per look, and an error if nobody is there") {
 
 TEST_CASE("Status: what a transaction holds back is said, and no word has two meanings") {
   NodeReport report;
-  report.partitions.push_back({"images", "reading", "an open transaction holds back 3 records", 1, 5, 8, 0});
+  report.partitions.push_back({"images", "reading", "an open transaction blocks 3 records", 1, 5, 8, 0});
   const auto lines = render_report(report, 200);
-  CHECK(std::ranges::count(lines,
-                           "  held back images partition 1: an open transaction holds back 3 records") == 1);
+  CHECK(std::ranges::count(lines, "  blocked   images partition 1: an open transaction blocks 3 records") ==
+        1);
   for (const auto& line : lines) CHECK_FALSE(contains(line, "agreeing"));
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("Top: on a terminal it is a table, a chart and one sentence, and what 
   CHECK(drawn[4] == "  learning  loss 0.5000");
   CHECK(drawn[5].starts_with("         2 |####"));
   CHECK(drawn[10].starts_with("         0 |####"));
-  // However few losses there are, they take the whole width.
+  // Even a few losses use the whole width.
   for (int line = 5; line <= 10; ++line) CHECK(drawn[static_cast<std::size_t>(line)].size() == 12 + 80);
   CHECK(drawn[10].find(' ', 12) == std::string::npos);
   CHECK(drawn[11].starts_with("            2 min 0 s ago"));
@@ -283,7 +283,7 @@ TEST_CASE("Top: on a terminal it is a table, a chart and one sentence, and what 
   report.rows_dropped = {{"malformed", 3}};
   report.impaired = {"no device of the group claims pumps:2"};
   const auto troubled = render_top(report, {}, plain);
-  CHECK(troubled[troubled.size() - 2] == "  refused   3 malformed");
+  CHECK(troubled[troubled.size() - 2] == "  dropped   3 malformed");
   CHECK(troubled.back() == "  IMPAIRED  no device of the group claims pumps:2");
   for (const auto& line : render_top(report, {{1, 2}, 1}, {.width = 40})) CHECK(line.size() <= 40);
 }

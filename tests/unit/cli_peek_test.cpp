@@ -16,7 +16,7 @@ TEST_CASE("Peek: an image is drawn with half as many lines as it has") {
                                      1, 1, 0, 0,  //
                                      1, 1, 0, 0};
   CHECK(ascii_image(values, 4, 4) == "      @@\n    @@\n");
-  CHECK(ascii_image(std::vector<float>(12, 3.0F), 3, 4) == "    \n    \n");  // flat, and an odd height
+  CHECK(ascii_image(std::vector<float>(12, 3.0F), 3, 4) == "    \n    \n");  // constant, with an odd height
 }
 
 TEST_CASE("Peek: a row says where it lies, what is to be predicted, and what its numbers are like") {

@@ -32,7 +32,7 @@ TEST_CASE("Report: the summaries of the devices become one of the group") {
   const auto all = merge_summaries({summary_of("device-1", "aa"), summary_of("device-2", "aa")});
   CHECK(all.rounds == 350);
   CHECK(all.rows_per_s == 1490);
-  CHECK(all.digests_compared == 1400);  // both saw the same ones
+  CHECK(all.digests_compared == 1400);  // both counted the same ones
   CHECK(all.parameters_equal);
   CHECK(all.time_to_accuracy_s.at("0.90") == 6.1);
   REQUIRE(all.devices.size() == 2);
@@ -42,7 +42,7 @@ TEST_CASE("Report: the summaries of the devices become one of the group") {
 TEST_CASE("Report: how fast the group was, say those who were there all the time") {
   auto again = summary_of("device-2", "");
   again.rounds = 100;
-  again.rows_per_s = 2100;  // with the rows that waited for it, in less time
+  again.rows_per_s = 2100;  // with the rows that waited, in less time
   CHECK(merge_summaries({again, summary_of("device-1", "aa")}).rows_per_s == 1490);
   CHECK(merge_summaries({summary_of("device-1", "aa"), again}).rows_per_s == 1490);
 }
@@ -53,11 +53,11 @@ TEST_CASE("Report: one other digest, or one device that saw a difference, and th
   unequal.parameters_equal = false;
   CHECK_FALSE(merge_summaries({summary_of("a", "aa"), unequal}).parameters_equal);
   CHECK(merge_summaries({}).devices.empty());
-  // Stopped a round earlier: other parameters are right.
+  // Stopped a round earlier: parameters may differ.
   auto earlier = summary_of("b", "ab");
   earlier.rounds = 349;
   CHECK(merge_summaries({summary_of("a", "aa"), earlier}).parameters_equal);
-  CHECK(merge_summaries({summary_of("a", "aa"), summary_of("b", "")}).parameters_equal);  // never said one
+  CHECK(merge_summaries({summary_of("a", "aa"), summary_of("b", "")}).parameters_equal);  // no digest
 }
 
 TEST_CASE("Report: people read rows, drops by reason, equality and times") {
@@ -87,9 +87,10 @@ TEST_CASE("Report: people read rows, drops by reason, equality and times") {
                            .largest_share = 0.99,
                            .largest_class = "ok"};
   print_summary(scored, rare);
-  CHECK(rare.str().find("  last 1 000 rows, before training: accuracy 99.0 %; always \"ok\" would be 99.0 %\n"
-                        "    fault: recall 80.0 %, precision 50.0 %, 10 rows\n"
-                        "    ok: recall 99.2 %, precision 99.8 %, 990 rows\n") != std::string::npos);
+  CHECK(
+      rare.str().find("  last 1 000 rows, before training: accuracy 99.0 %; baseline (always \"ok\") 99.0 %\n"
+                      "    fault: recall 80.0 %, precision 50.0 %, 10 rows\n"
+                      "    ok: recall 99.2 %, precision 99.8 %, 990 rows\n") != std::string::npos);
   std::ostringstream numbers;
   scored.devices[0].own = {.rows = 500, .mean_absolute_error = 3.25, .r2 = 0.875};
   print_summary(scored, numbers);

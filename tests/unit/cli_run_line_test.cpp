@@ -14,7 +14,7 @@ using rivulet::testing::contains;
 
 namespace {
 
-/// What a minute of a device that trains shows.
+/// Output of a training device in one minute.
 std::string minute_of(bool interactive, int width) {
   std::ostringstream out;
   NodeStatus status;
@@ -54,5 +54,5 @@ TEST_CASE("Run: on a terminal there is one line, as wide as it, and it is ended"
   CHECK(count(said, '\n') == 1);
   CHECK(said.ends_with("\n"));
   CHECK(count(said, '\r') == 119);
-  CHECK(said.substr(said.rfind('\r') + 5).size() <= 40);  // behind the sequence that clears the line
+  CHECK(said.substr(said.rfind('\r') + 5).size() <= 40);  // after the sequence that clears the line
 }

@@ -13,8 +13,8 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Ten rows: of "ok" 6, five of them found; of "fault" 4, three found, the fourth taken for "ok"; nobody says
-/// "off".
+/// Ten rows: "ok" 6, five of them recognized; "fault" 4, three recognized, the fourth predicted as "ok"; no
+/// prediction of "off".
 ClassScores example() {
   ClassScores scores({"ok", "fault", "off"});
   const std::vector<int> actual = {0, 0, 0, 0, 0, 0, 1, 1, 1, 1};
@@ -48,7 +48,7 @@ TEST_CASE("Scores: accuracy, precision and recall of each class, and who is take
 
 TEST_CASE("Scores: precision is of what is predicted, recall of what is there") {
   ClassScores scores({"a", "b"});
-  // Three rows of b, one of a; the model always says a.
+  // Three rows of b, one of a; the model always predicts a.
   scores.add(std::vector<float>{2, 1, 2, 1, 2, 1, 2, 1}, std::vector<float>{1, 1, 1, 0});
   CHECK(*scores.of(0).precision() == doctest::Approx(0.25));
   CHECK(*scores.of(0).recall() == doctest::Approx(1));

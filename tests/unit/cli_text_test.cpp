@@ -60,7 +60,7 @@ TEST_CASE("Command line: a trace is a constant or seconds that grow") {
   CHECK(parse_trace("800").value() == Trace{{0, 800}});
   CHECK(parse_trace("0:800,15:200").value() == Trace{{0, 800}, {15, 200}});
   CHECK_FALSE(parse_trace("15:200,0:800"));
-  CHECK_FALSE(parse_trace("0:800,15"));  // a bare rate begins at second 0: behind another it would go back
+  CHECK_FALSE(parse_trace("0:800,15"));  // a bare rate begins at second 0: after another it would go back
   CHECK_FALSE(parse_trace("0:"));
   CHECK_FALSE(parse_trace(":5"));
 }
@@ -88,7 +88,7 @@ TEST_CASE(
   const auto ascii = area_chart({std::nullopt, 0.0, 0.5, 1.0}, 0, 1, 2, false);
   CHECK(ascii[0] == "   #");
   CHECK(ascii[1] == " .##");
-  // Values outside of the frame stay inside of it.
+  // Values outside the frame are clamped to it.
   CHECK(area_chart({2.0, -1.0}, 0, 1, 1, false)[0] == "#.");
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("Text: what turns the order of letters round is not printed, its neigh
 TEST_CASE(
     "Text: bytes that are no UTF-8 are shown as numbers, as a terminal of one byte a letter obeys them") {
   CHECK(printable("a\x9b[31m") == "a\\x9b[31m");
-  CHECK(printable("\xc0\x9b\xff") == "\\xc0\\x9b\\xff");  // an overlong ESC is none
+  CHECK(printable("\xc0\x9b\xff") == "\\xc0\\x9b\\xff");  // an overlong ESC is invalid
   CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");  // half a surrogate
   CHECK(printable("\xf0\x9f\x99\x82\xf4\x90\x80\x80") == "🙂\\xf4\\x90\\x80\\x80");  // above U+10FFFF
 }

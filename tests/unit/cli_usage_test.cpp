@@ -33,7 +33,7 @@ Said say(const std::vector<std::string>& arguments,
 /// Every build has this model; the default one needs LibTorch.
 const std::string linear = "model.name=linear";
 
-/// A configuration that is right except for `more`.
+/// A valid configuration plus `more`.
 std::string job(const std::string& more) {
   return "version = 1\n[job]\nname = \"t\"\n[source]\ntopics = [\"rows\"]\n"
          "kafka.properties.bootstrap.servers = \"localhost:9092\"\n" +

@@ -91,7 +91,7 @@ TEST_CASE("Live view: the accuracy is drawn over time and the future is blank") 
   CHECK(curve[2] == ' ');                           // second 1: not measured yet
   CHECK(curve[10] == '#');                          // second 5.5
   CHECK(curve[20] == '#');                          // second 11
-  CHECK(curve.substr(24) == std::string(40, ' '));  // behind second 13
+  CHECK(curve.substr(24) == std::string(40, ' '));  // after second 13
   const auto top =
       std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "100 % |"); });
   REQUIRE(top != lines.end());
@@ -135,7 +135,7 @@ TEST_CASE(
   group.devices[0].phrase = "forming: waiting for device-2";
   CHECK(contains(render_line(group), "| device-1 forming: waiting for device-2: 795 rows/s"));
   CHECK(contains(joined(render_screen(group, {false, true, 120})), "  forming: waiting for device-2"));
-  // On a narrow terminal the device's own line has no room for it, the last line has.
+  // A narrow terminal has no room for it on the device's line, so it is on the last line.
   CHECK(render_screen(group, {false, true, 70}).back() == "  forming: waiting for device-2");
 }
 
@@ -152,12 +152,12 @@ TEST_CASE("Live view: it shows the process of each device, what one can do to it
   group.devices[1].phrase = "forming: waiting for device-1";
   group.event = "device-1 (pid 4711) was killed; starting it again";
   const auto after = render_screen(group, {false, true, 100});
-  CHECK(after.size() == before.size());  // one picture is drawn over the other
+  CHECK(after.size() == before.size());  // each frame overwrites the last
   CHECK(contains(joined(after), "  device-1 (pid 4711) was killed; starting it again\n"));
   CHECK(after.back() == "  forming: waiting for device-1");
   CHECK(forming_phrase(group) == "forming: waiting for device-1");
   group.seconds = 0;
-  CHECK(forming_phrase(group).empty());  // the first time is not news
+  CHECK(forming_phrase(group).empty());  // the first forming is not reported
 }
 
 TEST_CASE("Live view: before the first round there is no loss") {
@@ -213,7 +213,7 @@ TEST_CASE("Live view: it reads what the status page writes") {
 TEST_CASE("Live view: what is not a status page is not taken for one") {
   for (const char* other : {"", "not found", "{\"name\": \"a\"}", "[1, 2]"})
     CHECK_FALSE(read_node_report(other, "{}"));
-  // A field of a wrong type is not known; the rest is.
+  // A field of a wrong type is treated as missing; the others are read.
   const auto odd = read_node_report(R"({"id": "a", "state": "training", "loss": "low", "steps": 4})", "{}");
   REQUIRE(odd);
   CHECK_FALSE(odd->loss);

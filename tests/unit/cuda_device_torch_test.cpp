@@ -1,5 +1,4 @@
-// The device that speaks to CUDA, linked with CUDA's own runtime wherever LibTorch is. Where no GPU is, it
-// must say so.
+// The CUDA device, linked with CUDA's own runtime in builds with LibTorch. Without a GPU it must report that.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -28,7 +27,7 @@ TEST_CASE("CUDA: without a GPU every way to one says why, and auto takes the CPU
   REQUIRE(!gpu);
   CHECK(gpu.error().code == ErrorCode::unavailable);
   CHECK(contains(gpu.error().message, "no GPU can be used: "));
-  CHECK(contains(gpu.error().message, "CUDA"));  // in the words of CUDA's runtime
+  CHECK(contains(gpu.error().message, "CUDA"));  // with the message of CUDA's runtime
   const auto asked = make_device("cuda");
   REQUIRE(!asked);
   CHECK(asked.error().message == gpu.error().message);
@@ -44,7 +43,7 @@ TEST_CASE("CUDA: doctor names the version of the runtime, and what the driver ca
   CHECK(contains(facts[0].second, "driver"));
 }
 
-// A GPU is the one thing that a machine may lack.
+// A GPU is the only requirement that a machine may lack.
 TEST_CASE("CUDA: memory is pinned, zeroed and the host's, and trainers compute on the GPU" *
           doctest::skip(!gpu_is_here())) {
   const auto gpu = std::move(make_cuda_device(0)).value();
@@ -63,7 +62,7 @@ TEST_CASE("CUDA: memory is pinned, zeroed and the host's, and trainers compute o
 
 namespace {
 
-/// What a model gives for a batch, and where ten steps with it lead.
+/// A model's output for a batch, and its parameters after ten steps.
 struct Learned {
   StepReport report;
   std::vector<double> contribution;
@@ -101,7 +100,7 @@ TEST_CASE("CUDA: a pass on the GPU gives what the host's gives, and leads there"
     const Learned there = learn_on(*gpu, config);
     MESSAGE(name << ": gradient off by " << relative_l2(there.contribution, here.contribution)
                  << ", parameters after ten steps by " << relative_l2(there.parameters, here.parameters));
-    // A GPU adds in another order, and multiplies in TF32 where LibTorch lets it: 10 bits behind the point.
+    // A GPU adds in another order, and multiplies in TF32 where LibTorch permits it: 10 bits of mantissa.
     CHECK(relative_l2(there.contribution, here.contribution) < 5e-3);
     CHECK(relative_l2(there.parameters, here.parameters) < 5e-3);
     CHECK(there.report.loss_sum == doctest::Approx(here.report.loss_sum).epsilon(1e-3));

@@ -1,4 +1,4 @@
-// Rare classes: rows weigh by their class in the gradient, by counts that the group agrees on.
+// Rare classes: the gradient weights rows by class, with counts agreed by the group.
 #include "devices/class_balance.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ struct Balanced {
     memory = device->allocate(count * sizeof(double)).value();
     out = memory->view(Scalar::f64, count);
   }
-  /// The gradient of the bias of class 0: 0.5 - share of class 0, if all rows weigh alike.
+  /// The gradient of the bias of class 0: 0.5 - share of class 0 with equal weights.
   double gradient(const std::vector<float>& labels) {
     const std::vector<float> x(labels.size(), 0.0F);
     report = trainer->compute_gradients(*state, {x, labels, labels.size(), {}}, out).value();
@@ -71,13 +71,13 @@ TEST_CASE("Class balance: given weights scale rows in the gradient, and no loss 
 
 TEST_CASE("Class balance: auto counts the rows of each class that the group has trained, exactly") {
   Balanced it;
-  CHECK(it.gradient(three_to_one) == doctest::Approx(-0.25));  // nothing is known
+  CHECK(it.gradient(three_to_one) == doctest::Approx(-0.25));  // without counts
   it.agree(4);
   CHECK(it.state->statistics().class_rows == std::vector<double>{3, 1});
-  // Weights are to each other as one over the roots of 3 and 1, and 1 on average.
+  // Weights are proportional to one over the roots of 3 and 1, with mean 1.
   const double root = std::sqrt(3.0);
   CHECK(it.gradient(three_to_one) == doctest::Approx((-1.5 / root + 0.5) / (root + 1)));
-  // Of two devices, weighted by rows: what the group had.
+  // Counts of two devices, weighted by rows: those of the group.
   it.gradient(std::vector<float>(100, 0.0F));
   it.agree(300);
   CHECK(it.state->statistics().class_rows == std::vector<double>{303, 1});
@@ -119,7 +119,7 @@ TEST_CASE("Class balance: what a model takes each row for is told") {
 TEST_CASE("Average: it is the parameters at first, and follows over its window") {
   Balanced it({1, 1}, 100);
   const auto w = it.state->parameters().as<double>();
-  CHECK(averaged(*it.state).parameters().data == it.state->parameters().data);  // nothing is known
+  CHECK(averaged(*it.state).parameters().data == it.state->parameters().data);  // empty so far
   w[0] = 4;
   REQUIRE(follow_average(*it.state, 10, *it.device));
   CHECK(it.state->average().as<double>()[0] == 4);

@@ -1,4 +1,4 @@
-// When what a model sees of its columns moves, the layers beside them are rewritten: the function stays.
+// When the normalization of columns changes, the adjacent layers are rewritten: the function is unchanged.
 #include "devices/columns.h"
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ TEST_CASE("Columns: predictions of a regression stay when its targets move, and 
   model.stream(50);
   const std::vector<float> x{95, 0.5F, 5, 110, -1, 5};
   const auto before = model.predict(x);
-  CHECK(before[0] > 50);  // the mean of the targets, and not far from it
+  CHECK(before[0] > 50);  // close to the mean of the targets
   model.target_scale = 3;
   model.stream(100);
   CHECK(model.state->columns()[features].mean > 200);
@@ -75,7 +75,7 @@ TEST_CASE("Columns: the loss of normalized targets is in their variances") {
   auto model = regression();
   model.target_scale = 1000;
   model.stream(100);
-  for (double& w : model.state->parameters().as<double>()) w = 0;  // answers the mean
+  for (double& w : model.state->parameters().as<double>()) w = 0;  // outputs the mean
   const auto x = model.rows(2000);
   const auto y = model.targets(x);
   const auto report = model.trainer->evaluate(*model.state, {x, y, 2000, {}}).value();
@@ -192,7 +192,7 @@ TEST_CASE("Columns: a switch that stays for long in each position is known, not 
   for (const std::size_t turns : {40U, 300U}) {
     INFO(turns);
     auto model = classifier();
-    for (std::size_t row = 0; row < 6000; row += 40) {  // nobody touches it in the first 1000 rows
+    for (std::size_t row = 0; row < 6000; row += 40) {  // unused in the first 1000 rows
       const bool on = row >= 1000 && (row - 1000) / turns % 3 == 0;
       std::vector<float> x;
       for (std::size_t i = 0; i < 40; ++i)

@@ -1,4 +1,4 @@
-// Our numbers against LibTorch's own, and what only its models have: batch norm, threads, errors.
+// Compares our values with LibTorch's, and tests what only its models have: batch norm, threads, errors.
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
@@ -22,7 +22,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// A named tensor of a flat array, as LibTorch sees it. Shares the memory.
+/// A named tensor of a flat array as a LibTorch tensor. Shares the memory.
 torch::Tensor tensor_at(const GradientView& flat, const std::vector<TensorSlot>& slots,
                         std::string_view name) {
   for (const TensorSlot& slot : slots) {
@@ -132,7 +132,7 @@ ModelConfig changed(const char* name, void (*change)(ModelConfig&)) {
   return config;
 }
 
-/// Of a gradient of sixteen rows, against the one without the change.
+/// Gap between a gradient of sixteen rows and the one without the change.
 double gradient_gap(const char* name, void (*change)(ModelConfig&)) {
   Bench with(changed(name, change));
   Bench without(config_of(name));
@@ -164,7 +164,7 @@ TEST_CASE("SGD: the same steps as torch::optim::SGD") {
 
 namespace {
 
-/// As largest_gap_to_torch(), of adam or adamw and the class of LibTorch that it is.
+/// As largest_gap_to_torch(), for adam or adamw and LibTorch's class.
 double largest_gap_of_adam(Scalar scalar, std::string_view name, double weight_decay) {
   const auto dtype = scalar == Scalar::f32 ? torch::kFloat32 : torch::kFloat64;
   const auto device = make_host_device();
@@ -312,7 +312,7 @@ TEST_CASE("Batch norm: the contribution carries the moved averages, the state ke
   const Rows rows(bench.config, 6, 2);
   REQUIRE(bench.trainer->compute_gradients(bench.state, rows.all(), bench.out));
   REQUIRE(bench.trainer->compute_gradients(bench.state, rows.all(),
-                                           bench.out));  // from the state again, not on top
+                                           bench.out));  // recomputed from the state, not accumulated
 
   const auto options =
       torch::nn::functional::Conv2dFuncOptions().bias(bench.parameter("conv1.bias")).padding(1);
@@ -341,7 +341,7 @@ TEST_CASE("Batch norm: evaluation uses the state's averages") {
 TEST_CASE("LibTorch: one thread means one, on whichever thread the trainer runs") {
   prepare_process(1);
   CHECK(at::get_num_threads() == 1);
-  const std::size_t before = threads_of_process();  // other tests used the library as it comes
+  const std::size_t before = threads_of_process();  // other tests used the library with its default
   std::size_t threads = 0;
   std::thread([&] {
     Bench bench(config_of("lenet5"));
@@ -391,7 +391,7 @@ TEST_CASE("LibTorch models: shapes and keys they cannot work with are refused by
   CHECK(message_of(mlp).find("\"gelu\"; it must be relu or tanh") != std::string::npos);
   mlp = config_of("mlp");
   set_hidden(mlp, {4, 0});
-  CHECK(message_of(mlp).find("model.mlp.hidden holds 0") != std::string::npos);
+  CHECK(message_of(mlp).find("model.mlp.hidden contains 0") != std::string::npos);
 }
 
 TEST_CASE("MLP: the activation is the one asked for") {

@@ -1,4 +1,4 @@
-// The gradient of model mlp that is our own, without LibTorch, and the products that it is made of.
+// Our own gradient of model mlp, without LibTorch, and its matrix products.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ ModelConfig mlp(Loss loss, std::int64_t outputs, const std::string& activation =
   return config;
 }
 
-/// A trainer with a state and a contribution of its own.
+/// A trainer with its own state and contribution.
 struct Bench {
   explicit Bench(const ModelConfig& config)
       : trainer(make_trainer(config, *device)),
@@ -42,7 +42,7 @@ struct Bench {
   GradientView out;
 };
 
-/// The largest difference from a product made number by number; negative: something behind was written.
+/// The largest difference from a naive product; negative: memory after the result was written.
 template <class T>
 double gap_of_product(std::size_t rows, std::size_t columns, std::size_t depth, bool adds, bool transposed) {
   Rng rng(rows * 100 + columns);
@@ -128,7 +128,7 @@ TEST_CASE("MLP: a row's weight is its class's") {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += weight * one[i] / 20;
   }
   CHECK(relative_l2(all, sum) < 1e-12);
-  CHECK(weighed.loss_sum == doctest::Approx(loss));  // what is told has no weights
+  CHECK(weighed.loss_sum == doctest::Approx(loss));  // the reported loss is unweighted
 }
 
 TEST_CASE("MLP: a value that is not a number is not hidden by an activation") {
@@ -140,7 +140,7 @@ TEST_CASE("MLP: a value that is not a number is not hidden by an activation") {
     rows.features()[8] = std::numeric_limits<float>::quiet_NaN();
     CHECK_FALSE(bench.compute(rows.all()).finite);
     CHECK_FALSE(bench.trainer->evaluate(bench.state, rows.all()).value().finite);
-    CHECK(bench.compute(rows.view(1, 4)).finite);  // nothing of it is left
+    CHECK(bench.compute(rows.view(1, 4)).finite);  // no trace of it is left
   }
 }
 

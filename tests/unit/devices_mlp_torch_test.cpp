@@ -1,4 +1,4 @@
-// Model mlp's own layers beside LibTorch's.
+// Compares model mlp's own layers with LibTorch's.
 #include <doctest/doctest.h>
 
 #include <cmath>

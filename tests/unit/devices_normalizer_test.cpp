@@ -1,5 +1,5 @@
-// Columns of any size reach the model with mean 0 and deviation 1, for as long as the stream goes on; no
-// single value spoils that, and the model's function stays when it moves.
+// Columns of any scale reach the model with mean 0 and deviation 1, however long the stream is. No single
+// value spoils that, and a change of the normalization preserves the model's function.
 #include "devices/normalizer.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t columns = 4;
 
-/// A model that keeps what it is shown; its one buffer counts batches.
+/// A model that keeps its input; its one buffer counts batches.
 class Showing final : public Trainer {
  public:
   explicit Showing(std::vector<float>& shown) : shown_(shown) {
@@ -54,7 +54,7 @@ class Showing final : public Trainer {
   std::vector<float>& shown_;
 };
 
-/// Rows of a sensor: small numbers, large ones far from 0, one that never changes, and one that is 0.
+/// Rows of a sensor: small values, large ones far from 0, a constant, and one that is always 0.
 struct Sensor {
   std::vector<float> batch(std::size_t rows) {
     std::vector<float> features;
@@ -89,7 +89,7 @@ struct Fixture {
         out(out_memory->view(Scalar::f32, trainer->layout().contribution())) {
     REQUIRE(trainer->initialize(state, 1));
   }
-  /// There is no layer to rewrite, which would make the window ten times as long.
+  /// Without a layer to rewrite, which would make the window ten times as long.
   [[nodiscard]] ModelLayout layout_with_window(double window) const {
     ModelLayout layout = trainer->layout();
     layout.normalized.window = window / 10;
@@ -100,7 +100,7 @@ struct Fixture {
     const std::size_t rows = features.size() / columns;
     return {features, std::span(targets).first(rows), rows, {}};
   }
-  /// What the device brings after one more batch.
+  /// The device's report on one more batch.
   StepReport compute(const std::vector<float>& features) {
     const auto report = trainer->compute_gradients(state, view(features), out);
     REQUIRE(report);
@@ -127,7 +127,7 @@ struct Fixture {
   GradientView out;
 };
 
-/// Rows whose column 1 is x, and whose others are like the sensor's.
+/// Rows with x in column 1, and the sensor's values in the others.
 std::vector<float> rows_with(Sensor& sensor, const std::vector<double>& x) {
   auto rows = sensor.batch(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) rows[i * columns + 1] = static_cast<float>(x[i]);
@@ -146,7 +146,7 @@ TEST_CASE("Normalizer: mean and deviation are those of all rows that were traine
     CHECK(f.column(i).mean == doctest::Approx(sensor.mean(i)).epsilon(1e-6));
     CHECK(f.column(i).variance == doctest::Approx(sensor.variance(i)).epsilon(0.002));
   }
-  // What the model sees of new rows.
+  // The model's input for new rows.
   const auto rows = sensor.batch(2000);
   REQUIRE(f.trainer->evaluate(f.state, Fixture::view(rows)));
   for (std::size_t column = 0; column < columns; ++column) {
@@ -166,7 +166,7 @@ TEST_CASE("Normalizer: the first batch is normalized by itself, and no model see
   Sensor sensor;
   f.train(sensor.batch(50));
   CHECK(f.largest_shown() < 5);
-  CHECK(f.state.buffers().as<float>()[0] == 1);  // the model's own buffer is where it was
+  CHECK(f.state.buffers().as<float>()[0] == 1);  // the model's own buffer is unchanged
 }
 
 TEST_CASE("Normalizer: own steps before the group knows anything go by the device's own rows") {
@@ -187,7 +187,7 @@ TEST_CASE("Normalizer: statistics never freeze, and old rows fade with the windo
   Fixture f(1000);
   Sensor sensor;
   for (int i = 0; i < 200; ++i) f.train(sensor.batch(25));
-  sensor.level += 30;  // no outliers: a season that comes
+  sensor.level += 30;  // no outliers: a season begins
   for (int i = 0; i < 200; ++i) f.train(sensor.batch(25));
   CHECK(f.column(1).rows == 1000);
   CHECK(f.column(1).mean == doctest::Approx(101'355).epsilon(3e-5));
@@ -229,7 +229,7 @@ TEST_CASE("Normalizer: of the first rows, too, an absurd value is not a reading"
   f.train(rows_with(sensor, {101'300, 101'310, 101'350, 1e18, 101'330, 101'320, 101'315, 101'340}));
   CHECK(f.column(1).mean < 101'500);
   CHECK(f.column(1).variance < 1e5);
-  // Of a column at rest: the single value that is another one.
+  // A constant column with a single different value.
   Fixture rest;
   rest.train({0, 1, 7.5F, 0, 0, 1, 7.5F, 0, 0, 1, 7.5F, 1e18F, 0, 1, 7.5F, 0});
   CHECK(rest.column(3).mean == 0);
@@ -291,7 +291,8 @@ TEST_CASE("Normalizer: codes that come in bursts, and a sensor that is broken fo
       const Column before = f.column(1);
       for (std::size_t row = 0; row < 3000; row += each) {
         auto rows = sensor.batch(each);
-        for (std::size_t k = 0; k < each; ++k)  // ten in a row of a thousand, and a thousand at once
+        for (std::size_t k = 0; k < each;
+             ++k)  // ten consecutive ones in each thousand, and a thousand at once
           if ((row + k) % 1000 < 10 || (row + k >= 1500 && row + k < 2500))
             rows[k * columns + 1] = static_cast<float>(code);
         f.train(rows);
@@ -384,7 +385,7 @@ TEST_CASE("Normalizer: a column at rest is 0, and wakes when it goes on being an
   auto rows = sensor.batch(25);
   rows[3] = 1e18F;
   f.train(rows);
-  CHECK(f.column(3).shown_deviation == 0);  // one value is none
+  CHECK(f.column(3).shown_deviation == 0);  // a single value has no deviation
   for (int i = 0; i < 40; ++i) {
     rows = sensor.batch(25);
     for (std::size_t row = 0; row < 25; ++row) rows[row * columns + 3] = row % 2 == 0 ? 0.5F : 1.5F;
@@ -405,7 +406,7 @@ TEST_CASE("Normalizer: a missing value is the mean, and moves nothing") {
   for (std::size_t row = 0; row < 4; ++row) CHECK(f.shown[row * columns + 1] == 0);
   CHECK(f.column(1).mean == doctest::Approx(before.mean).epsilon(1e-9));
   CHECK(f.column(1).variance == doctest::Approx(before.variance).epsilon(1e-6));
-  // Before anything is known it is left out.
+  // Before the first statistics they are ignored.
   Fixture first;
   first.train(rows_with(sensor, {missing, 10, missing, 30}));
   CHECK(first.column(1).mean == 20);
@@ -429,7 +430,7 @@ TEST_CASE("Normalizer: a feature that the first rows lack is not known, and begi
   CHECK(f.column(1).rows == 25);
   CHECK(f.column(1).mean == doctest::Approx(101'325).epsilon(1e-3));
   CHECK(std::sqrt(f.column(1).variance) < 40);
-  // Of several devices only one has it.
+  // Only one of several devices has it.
   Fixture one;
   Fixture other;
   one.compute(sensor.batch(30));

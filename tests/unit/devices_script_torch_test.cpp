@@ -1,5 +1,4 @@
-// Models that somebody else saved with torch.jit: their numbers, their names, their gradients, and what is
-// refused.
+// Models of users, saved by torch.jit: their values, names and gradients, and rejected ones.
 #include <torch/script.h>
 #include <torch/torch.h>
 // Before doctest: both define CHECK.
@@ -30,7 +29,7 @@ torch::jit::Module layer(std::int64_t in, std::int64_t out, const std::string& n
   return made;
 }
 
-/// 12 -> 16 -> `outputs`, with a buffer that every training pass moves, as batch norm's.
+/// 12 -> 16 -> `outputs`, with a buffer that every training pass updates, as in batch norm.
 void save_model(const std::string& path, std::int64_t outputs = 10) {
   torch::manual_seed(7);
   torch::jit::Module net("net");
@@ -65,7 +64,7 @@ struct Script {
     REQUIRE(!needs);
     return needs.error();
   }
-  /// The file holds `net` from now on.
+  /// Replaces the file by `net`.
   void take(const torch::jit::Module& net) {
     net.save(file);
     pin_script(config, file);
@@ -129,7 +128,7 @@ TEST_CASE("Script: gradients are those of the library's own pass over the file")
     CHECK_MESSAGE(torch::allclose(ours, item.value.grad(), 1e-5, 1e-7), item.name);
   }
   const auto seen = tensor_at(out.slice(layout.parameters, layout.buffers), layout.buffer_slots, "seen");
-  CHECK(seen.equal(torch::ones({3})));  // of this pass; the state's own is untouched
+  CHECK(seen.equal(torch::ones({3})));  // of this pass; the state's own is unchanged
   CHECK(tensor_at(state.buffers(), layout.buffer_slots, "seen").equal(torch::zeros({3})));
 }
 
@@ -162,7 +161,7 @@ TEST_CASE("Script: what it takes is measured: parameters, and what a row costs")
   REQUIRE_MESSAGE(tried, tried.error().message);
   const auto& needs = tried.value();
   CHECK(needs.parameters == 378);
-  CHECK(needs.per_row >= 16 + 10);  // the outputs of its layers, at least
+  CHECK(needs.per_row >= 16 + 10);  // a minimum: the outputs of its layers
   CHECK(needs.per_row < 100 * (16 + 10));
 }
 
@@ -206,7 +205,7 @@ TEST_CASE("Script: a frozen parameter is refused, for the agreed state holds all
 
 namespace {
 
-/// 12 -> 10, with something before it.
+/// 12 -> 10, preceded by `body`.
 torch::jit::Module with_body(const std::string& body) {
   torch::jit::Module net("net");
   net.register_parameter("weight", torch::randn({10, 12}).set_requires_grad(true), false);
@@ -282,7 +281,7 @@ namespace {
 
 const std::vector<std::int64_t> twelve{12};
 
-/// What inspect says against a file; empty: nothing.
+/// Error of inspect for a file; empty: none.
 std::string objection(const std::string& file) {
   const auto facts = inspect_script(file, twelve);
   return facts ? "" : facts.error().message;

@@ -1,5 +1,4 @@
-// What a machine's kernel says of power, heat, load and memory: trees of files as boards have them, and bad
-// ones.
+// Power, heat, load and memory from a machine's kernel: file trees of real boards, and invalid ones.
 #include "devices/sensors.h"
 
 #include <doctest/doctest.h>
@@ -61,7 +60,7 @@ TEST_CASE("Sensors: an Orin with JetPack 6") {
   REQUIRE(r.memory);
   CHECK(r.memory->total_bytes == 7802804.0 * 1024);
   CHECK(r.memory->available_bytes == 4100000.0 * 1024);
-  REQUIRE(r.throttles.size() == 2);  // what is switched on is not a count
+  REQUIRE(r.throttles.size() == 2);  // an enabled flag is not a count
   CHECK(r.throttles[0].by == "oc1");
   CHECK(r.throttles[0].events == 2);
   CHECK(r.throttles[1].by == "oc3");
@@ -84,7 +83,7 @@ TEST_CASE("Sensors: a Thor, whose GPU has another name and does not tell its loa
   REQUIRE(r.gpus.size() == 1);
   CHECK(r.gpus[0].gpu == "gpu-gpc-0");
   CHECK_FALSE(r.gpus[0].utilization);
-  CHECK(r.gpu_errors == 0);    // it does not have one, which is not an error
+  CHECK(r.gpu_errors == 0);    // the board lacks one, which is not an error
   CHECK(r.power.size() == 2);  // NC is not connected
   CHECK(rail(r, "VDD_GPU").watts == 18.0);
 }

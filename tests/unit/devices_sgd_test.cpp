@@ -57,7 +57,7 @@ TEST_CASE("SGD: the gradient's norm is reported as agreed and clipped as a whole
   CHECK(f.w()[0] == doctest::Approx(-0.6).epsilon(1e-6));
   CHECK(f.w()[1] == doctest::Approx(-0.8).epsilon(1e-6));
   Fixture<double> small;
-  small.apply({0.3, 0.4, 0}, {1.0, 0.0, 0.0, 1.0});  // below the limit: untouched
+  small.apply({0.3, 0.4, 0}, {1.0, 0.0, 0.0, 1.0});  // below the limit: unchanged
   CHECK(small.w()[0] == -0.3);
 }
 

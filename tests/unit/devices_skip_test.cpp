@@ -1,4 +1,5 @@
-// A linear layer beside the hidden ones: what it adds, where it begins, and that it follows the columns.
+// A linear layer in parallel to the hidden ones: its effect, its initial value, and its rewriting with the
+// columns.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ ModelConfig with_skip(Loss loss, std::int64_t outputs) {
   return config;
 }
 
-/// Weights are drawn anew, as after some training.
+/// Draws new weights, as after some training.
 ColumnModel followed(Loss loss) {
   ColumnModel one(with_skip(loss, loss == Loss::mse ? 1 : 2));
   for (double& w : one.state->parameters().as<double>()) w = one.rng.normal();

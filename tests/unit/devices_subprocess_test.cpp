@@ -1,4 +1,4 @@
-// What is done in a process apart, and words that a script's failure comes with.
+// Functions run in a subprocess, and error messages of failing scripts.
 #include "devices/subprocess.h"
 
 #include <doctest/doctest.h>

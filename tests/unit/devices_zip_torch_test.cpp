@@ -1,4 +1,4 @@
-// What a zip file unpacks to, and what is in it, as its directory says.
+// Unpacked size and entries of a zip file, according to its directory.
 #include "devices/torch/zip_size.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ std::string little(std::uint64_t number, int bytes) {
   return out;
 }
 
-/// Two stored entries, m/data.pkl of 5 bytes and m/constants.pkl of 7, whose directory says other sizes.
+/// Two stored entries, m/data.pkl of 5 bytes and m/constants.pkl of 7; the directory has other sizes.
 std::string zip_of(std::uint64_t first, std::uint64_t second, std::uint64_t entries = 2) {
   const std::pair<std::string, std::string> files[] = {{"m/data.pkl", "12345"},
                                                        {"m/constants.pkl", "1234567"}};
@@ -67,6 +67,6 @@ TEST_CASE("Zip: what is not a zip file, or not whole, has no size, and nothing i
   for (int i = 0; i < 20'000; ++i) {
     std::string broken = whole;
     for (int n = 0; n < 3; ++n) broken[rng.below(broken.size())] = static_cast<char>(rng.below(256));
-    static_cast<void>(unpacked_bytes(broken));  // for a sanitizer to watch
+    static_cast<void>(unpacked_bytes(broken));  // under a sanitizer
   }
 }

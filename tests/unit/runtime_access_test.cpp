@@ -1,4 +1,4 @@
-// Who may read a device's pages: everybody, or who says the token.
+// Access to a device's pages: everyone, or requests with the token.
 #include "runtime/status/http/access.h"
 
 #include <doctest/doctest.h>
@@ -76,7 +76,7 @@ TEST_CASE("Access: nothing but the whole token will do") {
 TEST_CASE("Access: a header that no client needs is not decoded, whatever stands at its end") {
   const TempDir folder;
   const Access access = access_with(folder);
-  const auto behind = [&](std::size_t user) {  // USER:<token>; three signs are four letters of base64
+  const auto behind = [&](std::size_t user) {  // USER:<token>; three characters are four letters of base64
     std::string header = "Basic ";
     for (std::size_t i = 0; i < user / 3; ++i) header += "YWFh";  // aaa
     return header + "OnMzY3JldC10b2tlbi1vZi10ZXN0cw==";           // :<token>

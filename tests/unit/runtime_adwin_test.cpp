@@ -1,4 +1,4 @@
-// Adwin against River's: the same detections, windows, means and variances, value for value.
+// Compares Adwin with River's: the same detections, windows, means and variances, value by value.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -41,7 +41,7 @@ double always(Chance& /*chance*/, double mean) {
   return mean;
 }
 
-/// Behind the value of this number.
+/// State after this number of values.
 struct Seen {
   int at = 0;
   std::uint64_t width = 0;
@@ -59,7 +59,7 @@ struct Stream {
   int count = 0;
   double delta = 0;
   std::vector<Seen> detections;
-  std::vector<Seen> windows;  ///< at a few places
+  std::vector<Seen> windows;  ///< at a few positions
 
   [[nodiscard]] double mean(int i) const {
     if (i < begin) return before;
@@ -68,7 +68,7 @@ struct Stream {
   }
 };
 
-// What tests/support/programs/adwin.py prints.
+// Output of tests/support/programs/adwin.py.
 // clang-format off
 const std::vector<Stream> streams = {
     {"stationary", bernoulli, 0.3, 0.3, 0, 0, 100000, 0.002,
@@ -115,7 +115,7 @@ void compare(const std::vector<Seen>& ours, const std::vector<Seen>& river) {
   }
 }
 
-/// Detections, and the window where `stream` says it.
+/// Detections, and the windows at the positions of `stream`.
 struct Found {
   std::vector<Seen> detections;
   std::vector<Seen> windows;

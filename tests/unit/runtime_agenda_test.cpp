@@ -29,14 +29,14 @@ TEST_CASE("Agenda: at every moment the earliest is first, of those the lowest nu
   std::set<std::pair<TimePoint, std::uint32_t>> sorted;
   int wrong = 0;
   for (int i = 0; i < 20'000; ++i) {
-    if (due.size() < 600 && rng.below(4) == 0) {  // 8, 64 and 512 are passed
+    if (due.size() < 600 && rng.below(4) == 0) {  // grows beyond 8, 64 and 512
       wrong += agenda.add() == due.size() ? 0 : 1;
       due.push_back(TimePoint::max());
     }
     if (due.empty()) continue;
     const auto number = static_cast<std::uint32_t>(rng.below(due.size()));
     sorted.erase({due[number], number});
-    // Few times, so that many are equal.
+    // Few different times, so that many are equal.
     due[number] = rng.below(3) == 0 ? TimePoint::max() : TimePoint(Duration(rng.below(200)));
     if (due[number] != TimePoint::max()) sorted.emplace(due[number], number);
     agenda.set(number, due[number]);

@@ -27,7 +27,7 @@ TEST_CASE("Hasher: values and arrays in any mix have the digest of their bytes i
       hasher.add_value(value);
     const auto added = as_array ? bytes : std::as_bytes(std::span(&value, 1));
     row.insert(row.end(), added.begin(), added.end());
-    if (i % 500 == 0) CHECK(hasher.finish() == rivulet::digest_of(row));  // and it may go on
+    if (i % 500 == 0) CHECK(hasher.finish() == rivulet::digest_of(row));  // and may continue
   }
   CHECK(hasher.finish() == rivulet::digest_of(row));
 }
@@ -39,7 +39,7 @@ TEST_CASE("State: its digest is that of its values in a row, however many there 
     CAPTURE(runs);
     PartitionProgress& books = state.partitions[{0, static_cast<std::int32_t>(runs)}];
     books = {{1, 2}, {900, 3}, 10, 11, 12, {13, 14}, {}};
-    books.dropped[10] = runs;  // a reason that came later
+    books.dropped[10] = runs;  // a drop reason added later
     for (std::size_t i = 0; i < runs; ++i)
       books.runs.push_back({{0, 0}, {static_cast<std::int64_t>(i), 1}, {900, 2}, i, 1});
     Hasher hasher;

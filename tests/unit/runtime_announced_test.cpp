@@ -1,5 +1,4 @@
-// What devices say they used is believed only when it fits the state, the offsets and their own list of
-// drops.
+// Announced rows are accepted only if they match the state, the offsets and the device's own list of drops.
 #include "runtime/state/announced.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +10,7 @@ namespace {
 
 constexpr auto malformed = static_cast<std::uint32_t>(DropReason::malformed);
 
-/// Three devices; partition 0 stands at 10, partition 1 is this device's, partition 2 is new.
+/// Three devices; partition 0 is at 10, partition 1 is this device's, partition 2 is new.
 struct Round {
   Round() : device(devices::make_host_device()) {
     table.facts.resize(3);

@@ -1,4 +1,4 @@
-// When people are told that saved states do not get into the control topic, and that they do again.
+// Reports that announcements of saved states do not reach the control topic, and that they do again.
 #include "runtime/train/announce_watch.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ TEST_CASE("Announcing: a view that ends forgets what was said, and that is not a
   CHECK(watch.look(at(10s), true, 3) == News::silent);
   CHECK(watch.look(at(11s), false, 3) == News::none);
   CHECK(watch.look(at(12s), true, 3) == News::none);
-  CHECK(watch.look(at(30s), true, 3) == News::none);  // told already
+  CHECK(watch.look(at(30s), true, 3) == News::none);  // reported already
   CHECK(watch.look(at(31s), true, 4) == News::again);
 }
 

@@ -1,4 +1,4 @@
-// The last rounds for pages: what is kept, that the writer never waits, and what JSON and page say of it.
+// Recent rounds for pages: what is kept, that the writer never waits, and their JSON and page.
 #include "runtime/status/recent_rounds.h"
 
 #include <doctest/doctest.h>
@@ -62,10 +62,10 @@ TEST_CASE("Status JSON: what happened in the last minutes is told, with how long
   };
   CHECK(marks() == nlohmann::json::array());
   status.keep_history();
-  status.mark("feature temp stands still");
+  status.mark("feature temp is constant");
   status.look_back(TimePoint(std::chrono::seconds(1)));
   status.look_back(TimePoint(std::chrono::seconds(2)));
-  CHECK(marks() == nlohmann::json::parse(R"([{"seconds_ago": 2, "phrase": "feature temp stands still"}])"));
+  CHECK(marks() == nlohmann::json::parse(R"([{"seconds_ago": 2, "phrase": "feature temp is constant"}])"));
 }
 
 TEST_CASE("Board: it holds the newest rounds of the newest view, oldest first") {
@@ -126,7 +126,7 @@ TEST_CASE("Board: a reader that does not let go costs rounds, never the writer's
     });
   Rng rng(2);
   std::uint64_t round = 0;
-  // How soon a round ends while somebody copies is the machine's business.
+  // The machine determines how soon a round ends during a copy.
   const RealClock clock;
   const TimePoint end = clock.now() + 20s;
   bool met = false;
@@ -231,12 +231,12 @@ TEST_CASE("Page: it says the numbers of its JSON, and the group's") {
   CHECK(contains(page, "<dd id=\"rows_trained\">9&nbsp;001</dd>"));
   CHECK(contains(page, "<dd id=\"rows_refused\">7</dd>"));
   CHECK(contains(page, "<td class=\"text\">malformed</td><td>7</td>"));
-  CHECK(contains(page, "b (this one)"));
-  // First whether it works, then its course, then the tables.
+  CHECK(contains(page, "b (this device)"));
+  // First the state, then the charts, then the tables.
   CHECK(page.find("id=\"rows_trained\"") < page.find("<section id=\"charts\""));
   CHECK(page.find("<section id=\"charts\"") < page.find("id=\"members\""));
   const auto first = page.substr(page.find("<ul id=\"story\">"));
-  CHECK(count_of(first.substr(0, first.find("</ul>")), "<li>") == 3);  // the others are asked for
+  CHECK(count_of(first.substr(0, first.find("</ul>")), "<li>") == 3);  // the others are under Details
   CHECK(count_of(first.substr(0, first.find("</details>")), "<li>") > 3);
   for (const char* never : {"{{", "}}", "http://", "https://", " style=", "onload", "onclick"})
     CHECK_MESSAGE(!contains(page, never), std::string(never));

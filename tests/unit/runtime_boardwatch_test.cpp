@@ -1,4 +1,4 @@
-// The machine as metrics: once a second, without series of what is not there.
+// The machine as metrics: once per second, without series of missing sensors.
 #include "runtime/status/board_watch.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ struct Planted : TempDir {
 
 struct Machine {
   explicit Machine(const char* tree) : root(tree) {}
-  /// A look `after` the one before, and what is scraped then.
+  /// Reads the sensors `after` the last time, and returns a scrape.
   std::string look(Duration after) {
     clock.advance_by(after);
     watch.step();
@@ -94,14 +94,14 @@ TEST_CASE("BoardWatch: a rail that falls silent has no power, and not one of 0 W
   jetson.look(0s);
   const double before = value_of(jetson.look(1s), series);
   CHECK(before > 4);
-  for (const bool gone : {false, true}) {  // it cannot be read; its file is missing
+  for (const bool gone : {false, true}) {  // unreadable; missing
     if (gone)
       std::filesystem::remove(jetson.root.path() / current);
     else
       jetson.root.write(current, "no number\n");
     std::string text;
     for (int i = 0; i < 3; ++i) text = jetson.look(1s);
-    CHECK(contains(text, series));  // some looks may fail
+    CHECK(contains(text, series));  // some reads may fail
     const auto errors = "rivulet_sensor_read_errors_total{sensor=\"power\"}";
     const double failed = value_of(text, errors);
     CHECK(failed >= 3);
@@ -121,10 +121,10 @@ TEST_CASE(
   Machine jetson("orin-jetpack6");
   const auto monitor = "sys/class/hwmon/hwmon3/oc3_event_cnt";
   const auto series = "rivulet_throttle_events_total{by=\"oc3\"}";
-  CHECK(value_of(jetson.look(0s), series) == 0);  // the 17 of before are not this process's
+  CHECK(value_of(jetson.look(0s), series) == 0);  // the 17 from before do not count for this process
   jetson.root.write(monitor, "20\n");
   CHECK(value_of(jetson.look(1s), series) == 3);
-  jetson.root.write(monitor, "1\n");  // its driver was loaded again
+  jetson.root.write(monitor, "1\n");  // its driver was reloaded
   CHECK(value_of(jetson.look(1s), series) == 3);
   jetson.root.write(monitor, "2\n");
   CHECK(value_of(jetson.look(1s), series) == 4);

@@ -1,4 +1,4 @@
-// A device's books as metrics: known from the beginning, so that no round asks for a series.
+// A device's ledger as metrics: series are created at the start, so that no round requests one.
 #include "runtime/status/ledger_metrics.h"
 
 #include <doctest/doctest.h>

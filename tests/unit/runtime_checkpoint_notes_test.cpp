@@ -1,4 +1,4 @@
-// When a state was saved and how good the model was then; the best one stays.
+// Time of each saved state and score of its model; the best one is kept.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -86,7 +86,7 @@ TEST_CASE("Checkpoints: the best is kept beside the newest, until another is bet
     s.files.prune(2, {1, step}, "pumps");
   }
   CHECK(s.stamps() == std::vector<Stamp>{{1, 8}, {1, 7}, {1, 2}});
-  CHECK(s.files.notes().size() == 3);  // those of files that are gone are gone
+  CHECK(s.files.notes().size() == 3);  // notes of deleted files are deleted
   s.write({1, 9}, accuracy(0.98));
   s.write({1, 10}, {});
   s.write({1, 11}, {});

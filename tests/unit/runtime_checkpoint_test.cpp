@@ -27,7 +27,7 @@ devices::ModelLayout layout() {
   return {Scalar::f32, 4, 1, {{"weight", {4}, 0, 4}}, {}};
 }
 
-/// Weights that tell the step they belong to.
+/// Weights that encode the step of their state.
 AgreedState state_at(const Stamp& stamp, devices::Device& device) {
   AgreedState state{devices::ModelState::create(layout(), device).value(), stamp, 10 * stamp.step, {}};
   for (float& w : state.model.parameters().as<float>()) w = static_cast<float>(stamp.step);
@@ -105,7 +105,8 @@ TEST_CASE("Checkpoints: a damaged, torn or foreign file is passed over, and name
     CHECK(std::any_of(b.problems.begin(), b.problems.end(),
                       [&](const auto& text) { return contains(text, path); }));
   CHECK(b.problems.size() == 4);
-  CHECK(b.stamps() == std::vector<Stamp>{{1, 2}, {1, 1}});  // that a weight is wrong takes more than a look
+  CHECK(b.stamps() ==
+        std::vector<Stamp>{{1, 2}, {1, 1}});  // detecting a wrong weight requires reading the whole file
 }
 
 TEST_CASE(
@@ -124,7 +125,7 @@ TEST_CASE(
 TEST_CASE("Checkpoints: of another version of the program they are no misfit only when they are damaged") {
   Bench b;
   const auto path = b.write({1, 1});
-  flip(path, 8);  // of the version, behind the magic
+  flip(path, 8);  // in the version, after the magic
   const auto shape = layout();
   CHECK_FALSE(b.newest());
   CHECK_FALSE(b.files.misfit({owner, shape, *b.device}));
@@ -142,11 +143,11 @@ TEST_CASE("Checkpoints: of another version of the program they are no misfit onl
 TEST_CASE("Checkpoints: what the group has committed stays, and so do the newest") {
   Bench b;
   for (std::uint64_t step = 1; step <= 6; ++step) b.write({1, step});
-  b.files.prune(3, {1, 2}, owner.job);  // nothing newer than 2 is on enough disks yet
+  b.files.prune(3, {1, 2}, owner.job);  // no state newer than 2 is on enough disks yet
   CHECK(b.stamps() == std::vector<Stamp>{{1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}});
   b.files.prune(3, {1, 6}, owner.job);
   CHECK(b.stamps() == std::vector<Stamp>{{1, 6}, {1, 5}, {1, 4}});
-  b.files.prune(3, {}, owner.job);  // nothing is committed that is here: nothing goes
+  b.files.prune(3, {}, owner.job);  // no committed state is here: nothing is deleted
   CHECK(b.stamps().size() == 3);
 }
 
@@ -190,7 +191,7 @@ TEST_CASE("Checkpoints: as long as the group commits nothing, the disk does not 
   const auto left = b.stamps();
   CHECK(left.size() == CheckpointFolder::uncommitted_max + 1);
   CHECK(left.front() == Stamp{1, 60});
-  CHECK(left.back() == Stamp{1, 2});  // what the group has committed
+  CHECK(left.back() == Stamp{1, 2});  // the committed state
   b.files.prune(3, {}, owner.job);
   CHECK(b.stamps().size() == CheckpointFolder::uncommitted_max);
 }
@@ -208,7 +209,7 @@ TEST_CASE(
   board.take_news(news);
   CHECK(news == std::vector<NextOffset>{{{0, 0}, 450}});
   CHECK_FALSE(offsets.committed({3, 499}, board));
-  // The group goes on from 3.450 as 4.450; what this device had at 3.500 never was.
+  // The group resumes from 3.450 as 4.450; this device's 3.500 is not part of its history.
   offsets.forget();
   CHECK_FALSE(offsets.committed({4, 460}, board));
   board.take_news(news);
@@ -224,7 +225,7 @@ struct NoWake final : Wake {
   void notify() noexcept override {}
 };
 
-/// A disk that fails when told to, with the errno it is told.
+/// A disk that fails on request with a given errno.
 struct FailingDisk final : FileOperations {
   enum class Call : std::uint8_t { none, write, sync_file, rename, sync_folder };
   Call fails = Call::none;
@@ -235,7 +236,7 @@ struct FailingDisk final : FileOperations {
     syncs = 0;
     if (fails != Call::write) return FileOperations::write(fd, bytes);
     const auto half = FileOperations::write(fd, bytes.first(bytes.size() / 2));
-    if (bytes.size() > 1) return half;  // the rest is what does not fit
+    if (bytes.size() > 1) return half;  // the rest does not fit
     errno = with;
     return -1;
   }
@@ -288,7 +289,7 @@ struct Writer : Bench {
         devices::ModelState::create(layout(), *device).value(),
         Checkpointer::Parts{clock, *device, metrics, log, wake, wake});
   }
-  /// Offers a state of this step and lets it be written; is it acknowledged?
+  /// Offers a state of this step and has it written; returns true if it is acknowledged.
   bool save(std::uint64_t step) {
     CHECK(checkpointer->offer(state_at({1, step}, *device)));
     static_cast<void>(checkpointer->step());
@@ -425,7 +426,7 @@ TEST_CASE("Checkpointer: a folder that cannot be synced acknowledges nothing") {
   w.disk.with = EIO;
   CHECK_FALSE(w.save(2));
   CHECK(w.metrics.results["failed"].value == 1);
-  CHECK(w.newest());  // 1 at least; 2 may be there until the power fails
+  CHECK(w.newest());  // minimum 1; 2 may be visible until the power fails
 }
 
 TEST_CASE("Checkpointer: a full disk is tried for ever, a disk that fails twice in a row no more") {
@@ -435,7 +436,7 @@ TEST_CASE("Checkpointer: a full disk is tried for ever, a disk that fails twice 
   for (std::uint64_t step = 1; step <= 5; ++step) CHECK_FALSE(w.save(step));
   w.disk.with = EIO;
   CHECK_FALSE(w.save(6));
-  w.disk.with = ENOSPC;  // between two that do not follow each other
+  w.disk.with = ENOSPC;  // between two failures that are not consecutive
   CHECK_FALSE(w.save(7));
   w.disk.with = EIO;
   CHECK_FALSE(w.save(8));
@@ -445,7 +446,7 @@ TEST_CASE("Checkpointer: a full disk is tried for ever, a disk that fails twice 
   CHECK_FALSE(w.save(10));
   CHECK_FALSE(w.save(11));
   CHECK(contains(w.log.lines.back(), "no more checkpoints"));
-  w.disk.fails = FailingDisk::Call::none;  // too late: it has lied twice
+  w.disk.fails = FailingDisk::Call::none;  // too late: it has failed twice
   CHECK_FALSE(w.save(12));
   CHECK(w.metrics.results["failed"].value == 11);
   CHECK(w.metrics.results["ok"].value == 1);
@@ -475,7 +476,7 @@ TEST_CASE("Checkpoints: pruning by hand keeps the newest that can be used, and n
   const auto first = prune(2);
   CHECK(first.kept.size() == 2);
   CHECK(first.removed.size() == 4);
-  CHECK(b.problems.size() == 2);  // the damaged ones stay: it is not ours to judge what they are worth
+  CHECK(b.problems.size() == 2);  // the damaged ones are kept: their value is for the user to judge
   CHECK(b.stamps() == std::vector<Stamp>{{1, 7}, {1, 6}, {1, 5}});
   CHECK(b.newest()->state.stamp == Stamp{1, 6});
   CHECK(prune(0).kept.size() == 1);

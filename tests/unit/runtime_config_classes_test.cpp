@@ -10,7 +10,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Of rows with labels as text; the last lines may be the [model]'s.
+/// For rows with text labels; the last lines may belong to [model].
 std::string text_of(const std::string& classes, const std::string& more = "") {
   return config_base +
          "[decode]\nformat = \"json\"\njson = { features = [\"x\"], target = \"y\", classes = " + classes +

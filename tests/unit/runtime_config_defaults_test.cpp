@@ -100,7 +100,7 @@ TEST_CASE("Config: the template loads without a problem, names every key that wo
   }
   CHECK(text.find("dead_letter") == std::string::npos);
   CHECK(text.find("deadline = \"5s\"") != std::string::npos);
-  // What is commented out must be right as well once somebody takes the '#' away.
+  // Commented lines must also be valid when the '#' is removed.
   std::string uncommented;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -144,7 +144,7 @@ TEST_CASE("Config: a dry run makes the plans of the devices beside it") {
   config.model.classes = 2;
   auto usual = worker_config(config, {}, {}, {}).session.policy;
   const auto dry = worker_config(config, {.dry_run = true}, {}, {}).session.policy;
-  usual.checkpoint_rounds = dry.checkpoint_rounds;  // where one is a dry run none is asked for
+  usual.checkpoint_rounds = dry.checkpoint_rounds;  // a dry run has none
   CHECK(dry == usual);
   CHECK(usual.on_divergence == "roll_back");
 }

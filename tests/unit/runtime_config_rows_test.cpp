@@ -4,7 +4,7 @@
 #include "runtime/node/node_config.h"
 #include "tests/support/config_text.h"
 
-// Keys of formats that say which values and rows count.
+// Keys of formats that select values and rows.
 using namespace rivulet;
 using namespace rivulet::runtime;
 using namespace rivulet::testing;
@@ -103,7 +103,7 @@ TEST_CASE("Config: wrong codes, fills, kinds and signs are refused where they st
           "would end at its decimal sign; use another delimiter, such as ';'"});
   CHECK(csv("decimal = \"x\"") ==
         Lines{"device.toml:14:11: error: 'decode.csv.decimal' is 'x', must be '.' or ','"});
-  // Of a format that is not chosen nobody reads them.
+  // Keys of unused formats are not checked.
   CHECK(json("[decode.csv]\ndecimal = \",\"") == Lines{});
   CHECK(problems_of(config_base + "[decode]\nraw = { fill = \"mean\" }\n") ==
         Lines{"device.toml:9:16: error: 'decode.raw.fill' is 'mean', must be 'last', 'drop' or a number"});

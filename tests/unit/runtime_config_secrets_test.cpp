@@ -1,4 +1,4 @@
-// Passwords in a configuration: where they may stand, and that nothing says them.
+// Passwords in a configuration: where they are allowed, and that no output contains them.
 #include <doctest/doctest.h>
 
 #include "runtime/config/secrets.h"
@@ -81,12 +81,12 @@ TEST_CASE("Config secrets: what ${...} stands for is shown as it was written, wh
   CHECK(shown("batch.rows", "${ROWS}") == "\"${ROWS}\"");
   CHECK(shown("device.id", "${file:" + file + "}") == "\"${file:" + file + "}\"");
   CHECK(shown("source.topics", "[\"a\", \"${SITE}\"]") == "[\"a\", \"${SITE}\"]");
-  // What is written in the place of a secret may hold one, or a part of one.
+  // Text written instead of a secret may contain one, or a part of it.
   CHECK(shown(prefix + "sasl.pasword", "typed") == "\"***\"");
   CHECK(shown(prefix + "sasl.password", "${NOPE:-hunter2}") == "\"***\"");
   CHECK(shown(prefix + "sasl.password", "hunter${ROWS}") == "\"***\"");
   CHECK(shown(prefix + "sasl.password", "${SITE}") == "\"${SITE}\"");
-  // Words of settings are in many messages: these are not searched for it.
+  // Common values of settings occur in many messages: they are not masked.
   CHECK(with_sets({prefix + "compression.codec=${SITE}"}).secrets.empty());
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("Config secrets: an error of any key shows what it refuses as it was w
   const auto bounds = texts(with_sets({"job.devices=${file:" + number + "}"}));
   REQUIRE(bounds.size() == 1);
   CHECK(bounds[0].find("'job.devices' is ${file:" + number + "}, must be at most") != std::string::npos);
-  // A key in a file of several lines, as others quote it.
+  // A key in a file of several lines, as quoted by others.
   const std::vector<Secret> pem{{"-----BEGIN\nabc", "${file:/key}"}};
   CHECK(masked("bad \"-----BEGIN\\nabc\"", pem) == "bad \"${file:/key}\"");
 }
@@ -128,7 +128,7 @@ TEST_CASE("Config secrets: devices compare what a reference stands for, not how 
   CHECK(lr(one) == lr(same));
   CHECK(lr(one) != lr(other));
   CHECK(lr(one).find("0.05") == std::string::npos);
-  // One inside of a list, too; with the quorum every member counts, and it is not a secret.
+  // Also inside a list. For the quorum every member counts, and it is not a secret.
   const auto word = "${file:" + files.write("word", "hunter2\n") + "}";
   const auto lists = group_keys(with_sets(
       {"decode.format=json", "decode.json.target='y'", "decode.json.features=['a', '" + word + "']"}));

@@ -209,7 +209,7 @@ TEST_CASE("Config: syntax errors and unreadable files are one problem, not a cas
   CHECK(syntax[0].starts_with("device.toml:2:"));
   const auto missing = load_config(input_of("/nowhere/device.toml"));
   REQUIRE(missing.problems.size() == 1);
-  CHECK(missing.problems[0].text() == "/nowhere/device.toml: error: there is no such file");
+  CHECK(missing.problems[0].text() == "/nowhere/device.toml: error: the file does not exist");
   CHECK_FALSE(missing.usable());
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("Config: damaged files give problems, never a crash, and a usable one 
     REQUIRE(!loaded.config.config.source.claims.empty());
     REQUIRE(loaded.config.config.batch.min <= loaded.config.config.batch.max);
   }
-  CHECK(usable > 30);  // many edits hit comments
+  CHECK(usable > 30);  // many edits affect comments
   CHECK(usable < 470);
 }
 

@@ -1,4 +1,4 @@
-// Whose a data directory is, and that nobody else writes into it.
+// Owner of a data directory, and exclusive access to it.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -47,7 +47,7 @@ TEST_CASE("Data directory: another job or device is refused, whose it is is name
     CHECK(contains(taken.error().message, "belongs to device a of job ovens"));
     CHECK(contains(taken.error().message, folder.path().string()));
   }
-  CHECK(entries(folder.path()) == 1);  // no lock either
+  CHECK(entries(folder.path()) == 1);  // nor a lock
 }
 
 TEST_CASE("Data directory: a command need not know its device, but must know its job") {

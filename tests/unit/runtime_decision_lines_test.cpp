@@ -1,4 +1,4 @@
-// Lines of the decision log: both ways between text and values.
+// Lines of the decision log: from values to text and back.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -85,7 +85,7 @@ TEST_CASE("Decision log: every field comes back with every bit, at its extremes,
   auto again = round_in(decision_line(r));
   CHECK(std::isnan(again.table.facts[0].loss_sum));
   CHECK(again.table.facts[1] == r.table.facts[1]);
-  r.table.facts[1].stream_rate = std::numeric_limits<double>::infinity();  // no device believes this
+  r.table.facts[1].stream_rate = std::numeric_limits<double>::infinity();  // devices reject this
   CHECK(contains(parse_decision_line(decision_line(r)).error().message, "negative or not finite"));
 }
 

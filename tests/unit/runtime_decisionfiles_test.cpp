@@ -1,5 +1,5 @@
-// A decision log is bounded from its first day: full files get numbers, the oldest go, readers read what is
-// there.
+// A decision log is bounded from the start: full files get numbers, the oldest are deleted, readers read the
+// rest.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -80,7 +80,7 @@ TEST_CASE("Decision files: all together stay below the bound, and what is left c
   for (int i = 0; i < 120; ++i) {
     log.write_view(*writer.value());
     CHECK(log.bytes() <= bound + line_bound);
-    CHECK(read_file(log.path).ends_with("}\n"));  // whole, whenever the process is killed
+    CHECK(read_file(log.path).ends_with("}\n"));  // complete, whenever the process is killed
   }
   const auto files = decision_files(log.path);
   REQUIRE(files.size() > 5);
@@ -137,7 +137,7 @@ TEST_CASE("Decision files: a file that somebody deleted is named, and what is be
   CHECK(report.rounds < 400);
   REQUIRE_FALSE(report.notes.empty());
   CHECK(report.notes[0] == files[2].path + " to .4 are missing");
-  fs::remove(log.path);  // the one that is written: what is before it is read all the same
+  fs::remove(log.path);  // the current one: older files are read without it
   CHECK(log.replayed().rounds < report.rounds);
 }
 
@@ -145,9 +145,9 @@ TEST_CASE("Decision files: the file before an upgrade and a bound that was lower
   Log log;
   log.write_views(20, 100 * bound);
   REQUIRE(decision_files(log.path).size() == 1);
-  fs::rename(log.path, log.path + ".1");  // as builds with one older file left it
+  fs::rename(log.path, log.path + ".1");  // as left by builds with one older file
   log.write_views(1, bound / 6);
-  CHECK(decision_files(log.path).size() == 1);  // it alone is more than all may be
+  CHECK(decision_files(log.path).size() == 1);  // it alone exceeds the limit
   CHECK(log.replayed().rounds == rounds_of_view);
   log.write_views(30);
   log.write_views(1, bound / 2);
@@ -160,7 +160,7 @@ TEST_CASE("Decision files: who reads while a device writes reads what was there 
   auto reader = DecisionReader::open(log.path);
   REQUIRE(reader);
   REQUIRE(reader.value().next());
-  log.write_views(60);  // every file has got another name since, or is gone
+  log.write_views(60);  // every file has been renamed or deleted since
   CHECK(rounds_left(reader.value()) == 300);
   CHECK(reader.value().torn().empty());
 }
@@ -174,7 +174,7 @@ TEST_CASE("Decision files: with views alone there are no rounds, and the files a
   CHECK_FALSE(report.proven());
   log.write_views(400, bound / 30, Recorded::views);
   CHECK(log.bytes() <= bound / 30 + line_bound);
-  log.write_views(1);  // another way, and back
+  log.write_views(1);  // another path, and back
   log.write_views(1, bound, Recorded::views);
   CHECK(log.replayed().rounds == rounds_of_view);
 }

@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// What a device writes of `rounds` rounds of a view.
+/// The log of `rounds` rounds of a view.
 void write_view(DecisionLog& log, ViewRecord view, std::uint64_t rounds, Rng& rng) {
   log.enter_view(view);
   sync::policy::PolicyState& state = view.state;
@@ -261,7 +261,7 @@ TEST_CASE("Decision log: a line that a killed process did not finish does not sp
     }
     CHECK(views == std::vector<std::uint64_t>{1, 2});
   }
-  for (const std::string start : {"", "{}\n"}) {  // a disk may leave a lot of nothing behind the last line
+  for (const std::string start : {"", "{}\n"}) {  // a disk may leave many zeros after the last line
     folder.write("decisions.jsonl", start + std::string(200'000, '\0'));
     REQUIRE(open_decision_log(path, 1'000'000));
     CHECK(read_file(path) == start);

@@ -1,4 +1,4 @@
-// What leads nowhere though it is finite, and what only looks like it.
+// Steps that are finite but too large, and steps that only seem so.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double ln10 = 2.302585;
 
-/// Own steps of N rows each, with this loss of a row in each.
+/// Local steps of N rows each, with this loss per row in each.
 LocalSteps steps_of(std::size_t rows, const std::vector<double>& losses) {
   LocalSteps own;
   own.begin(TimePoint());
@@ -37,10 +37,11 @@ TEST_CASE("Explosion: own steps that make the loss many times that of an untrain
 TEST_CASE("Explosion: a stream that changes is not an explosion, nor is a row that is far off") {
   ExplosionWatch watch(10);
   watch.agreed(0.05 * 1000, 1000);
-  // A model that was sure of what is wrong now: its loss is high from the first step on, and falls.
+  // A model that was confident about labels that have changed: its loss is high from the first step on, and
+  // falls.
   CHECK_FALSE(watch.rejects_delta(1, steps_of(16, {18, 16, 14, 12})));
   CHECK_FALSE(watch.rejects_delta(1, steps_of(1, {0.01, 25})));
-  CHECK_FALSE(watch.rejects_delta(1, steps_of(64, {14})));  // one step has nothing to be compared with
+  CHECK_FALSE(watch.rejects_delta(1, steps_of(64, {14})));  // a single step has no reference
 }
 
 TEST_CASE(
@@ -56,13 +57,13 @@ TEST_CASE(
     "Explosion: what goes a thousand times as far as the parameters are large is refused, step or movement") {
   ExplosionWatch watch(0);
   const LocalSteps steps = steps_of(8, {1, 1});
-  CHECK_FALSE(watch.refuses_step(1e30));  // nothing to compare with
+  CHECK_FALSE(watch.refuses_step(1e30));  // no reference yet
   watch.state_at(10);
   CHECK_FALSE(watch.refuses_step(9000));
   CHECK(watch.refuses_step(11'000));
   CHECK(watch.rejects_delta(11'000, steps));
   CHECK_FALSE(watch.rejects_delta(9000, steps));
-  CHECK_FALSE(watch.rejects_delta(100'000, steps));  // as far as others have gone
+  CHECK_FALSE(watch.rejects_delta(100'000, steps));  // as far as those of other devices
 }
 
 TEST_CASE("Explosion: what is refused again and again is how the rows are, and is taken in the end") {
@@ -75,6 +76,6 @@ TEST_CASE("Explosion: what is refused again and again is how the rows are, and i
   while (watch.rejects_delta(1, high) && deltas < 1000) ++deltas;
   CHECK(steps == 32);              // four limits, each four times the one before
   CHECK(deltas == 24);             // three
-  CHECK(watch.refuses_step(1e5));  // from the beginning
+  CHECK(watch.refuses_step(1e5));  // from the start
   CHECK(watch.rejects_delta(1, high));
 }

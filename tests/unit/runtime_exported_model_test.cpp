@@ -1,4 +1,4 @@
-// What an exported model computes from features as they are in the records.
+// Outputs of an exported model for features as they are in the records.
 #include "runtime/state/exported_model.h"
 
 #include <doctest/doctest.h>
@@ -50,7 +50,7 @@ struct Job {
       REQUIRE(devices::follow_columns(state->model, 32, *device));
     }
   }
-  /// A feature that varies much, one that varies little, and one that never does.
+  /// A feature that varies much, one that varies little, and a constant.
   std::vector<float> rows(std::size_t n) {
     std::vector<float> all;
     for (std::size_t i = 0; i < n; ++i)
@@ -62,7 +62,7 @@ struct Job {
     targets.assign(features.size() / columns, 1.0F);
     return {features, targets, targets.size(), {}};
   }
-  /// w x + b of what was exported, on features as they came.
+  /// w x + b of the export, on unnormalized features.
   [[nodiscard]] std::vector<double> plain(const ExportedModel& model, const std::vector<float>& x) const {
     std::vector<double> numbers(trainer->layout().parameters);
     const bool f32 = trainer->layout().scalar == Scalar::f32;
@@ -140,5 +140,5 @@ TEST_CASE(
   REQUIRE(mean.size() == columns);
   CHECK(mean[0].get<double>() == doctest::Approx(60).epsilon(0.05));
   CHECK(1 / factor[0].get<double>() == doctest::Approx(20).epsilon(0.1));
-  CHECK(factor[2] == 0);  // it never changes
+  CHECK(factor[2] == 0);  // it is constant
 }

@@ -18,7 +18,7 @@ std::vector<devices::Column> seen(double deviation = 2) {
       2, {.rows = 100, .mean = 5, .variance = 4, .shown_mean = 5, .shown_deviation = deviation});
 }
 
-/// Behind N agreements of 50 rows of each device.
+/// After N synchronizations of 50 rows of each device.
 double largest_after(int agreements, const std::vector<double>& own, const std::vector<double>& all,
                      const std::vector<devices::Column>& columns = seen()) {
   FeatureSkew skew;
@@ -31,14 +31,14 @@ double largest_after(int agreements, const std::vector<double>& own, const std::
 TEST_CASE("Feature skew: of the feature that differs most, in variances, once there are enough rows") {
   CHECK(largest_after(100, {0.5, -1}, {0.5, 0.4}) == doctest::Approx(1.96).epsilon(0.1));
   CHECK(largest_after(3, {0, -1}, {0, 0.4}) == 0);
-  CHECK(largest_after(100, {3, -2}, {3, -2}) == 0);  // all have moved
+  CHECK(largest_after(100, {3, -2}, {3, -2}) == 0);  // all have shifted
 }
 
 TEST_CASE("Feature skew: numbers in no deviations say nothing") {
   FeatureSkew skew;
   for (int i = 0; i < 100; ++i) skew.agreed(measured(50, {80, 0}), measured(50, {20, 0}), seen(0));
   CHECK(skew.largest() == 0);
-  skew.agreed(measured(50, {80, 0}), measured(50, {20, 0}), seen());  // the model sees it from here on
+  skew.agreed(measured(50, {80, 0}), measured(50, {20, 0}), seen());  // the model includes it from here on
   CHECK(skew.largest() == 0);
   skew.agreed(measured(50, {1, 0}), measured(50, {0, 0}), seen());
   CHECK(skew.largest() > 0);

@@ -1,5 +1,5 @@
-// Saved states, mutated from a seed: whatever is accepted must be, byte for byte, what this program would
-// have written for the state it read, and nothing larger than the model is ever asked for.
+// Saved states, mutated from a seed: an accepted one equals, byte for byte, what this program would have
+// written for the state that it read. Nothing larger than the model is ever allocated.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const StateOwner fuzz_owner{"m", "pumps", {"readings", "more"}};
 constexpr std::size_t section_head = 24;  // tag 4, zero 4, length 8, checksum 8
 constexpr std::size_t hash_bytes = 32;
 
-/// A host device that knows how much was asked of it.
+/// A host device that counts requested memory.
 class CountingDevice final : public devices::Device {
  public:
   [[nodiscard]] std::string_view name() const noexcept override { return "counting"; }
@@ -90,7 +90,7 @@ void put_word(Bytes& bytes, std::size_t at, std::uint64_t value, std::size_t siz
   std::memcpy(bytes.data() + at, &value, std::min(size, bytes.size() - at));
 }
 
-/// Where each section begins, head included, as far as their lengths lead.
+/// Start of each section, including its head, as far as lengths are valid.
 std::vector<std::pair<std::size_t, std::size_t>> sections_of(const Bytes& bytes) {
   std::vector<std::pair<std::size_t, std::size_t>> all;
   if (bytes.size() < state_head_bytes + hash_bytes) return all;
@@ -104,8 +104,7 @@ std::vector<std::pair<std::size_t, std::size_t>> sections_of(const Bytes& bytes)
   return all;
 }
 
-/// What a careful forger would do: length and all checksums right again, so that the deeper checks are
-/// reached.
+/// As a careful forger does: corrects length and all checksums, so that the deeper checks are reached.
 void seal(Bytes& bytes) {
   if (bytes.size() < state_head_bytes + hash_bytes) return;
   put_word(bytes, 16, bytes.size());
@@ -174,7 +173,7 @@ class Mutator {
     if (rng_.below(2) == 0) bytes.insert(bytes.begin() + offset(to), piece.begin(), piece.end());
   }
 
-  /// Swaps, doubles, drops, resizes a section, or takes it from a state of another model or shape.
+  /// Swaps, duplicates, removes or resizes a section, or takes it from a state of another model or shape.
   void section(Bytes& bytes) {
     const auto all = sections_of(bytes);
     if (all.empty()) return;
@@ -193,7 +192,7 @@ class Mutator {
         if (place <= bytes.size()) bytes.insert(bytes.begin() + offset(place), piece.begin(), piece.end());
         break;
       }
-      case 3: {  // longer or shorter, and its head says so
+      case 3: {  // longer or shorter, with a matching head
         const std::size_t body = at + section_head + below(size - section_head + 1);
         const bool longer = rng_.below(2) == 0;
         const std::size_t by =
@@ -256,7 +255,7 @@ TEST_CASE("Fuzz: a mutated state is refused, or it is exactly a state that could
     INFO("RIVULET_SEED=" << seed << " round " << round);
     asked_for_memory += fuzz.device.asked > 0 ? 1 : 0;
     if (fuzz.device.asked > array_bytes(fuzz.layout)) FAIL("more memory than the model has numbers");
-    if (!decoded) {  // damaged, or whole and of another job
+    if (!decoded) {  // damaged, or intact and of another job
       const ErrorCode code = decoded.error().code;
       if ((code != ErrorCode::bad_record && code != ErrorCode::invalid_config) ||
           decoded.error().message.empty())
@@ -265,16 +264,17 @@ TEST_CASE("Fuzz: a mutated state is refused, or it is exactly a state that could
     }
     ++accepted;
     const auto& [state, claimed, hash, skipped] = decoded.value();
-    if (skipped > 0) continue;  // a section that only a newer build knows
+    if (skipped > 0) continue;  // a section that only a newer build reads
     if (encode_state(fuzz_owner, state, claimed) != bytes)
-      FAIL("accepted, but nobody would write these bytes");
-    // What every user of a decoded state compares before it uses it: the digest covers all but the lineage.
+      FAIL("accepted, but no encoder writes these bytes");
+    // The comparison that every user of a decoded state makes first: the digest covers all except the
+    // lineage.
     if (digest_of(state, fuzz.device).value() == fuzz.digest &&
         encode_state(fuzz_owner, with_lineage(state, fuzz.state->stamp.lineage, fuzz.device), fuzz.digest) !=
             fuzz.whole)
       FAIL("another state with the same digest");
   }
-  // Both sides of the last checks must have been reached, or this fuzz is too shallow to say anything.
+  // Both outcomes of the last checks must occur, or this fuzz is too shallow.
   CHECK(accepted > rounds / 100);
   CHECK(asked_for_memory > accepted);
   MESSAGE(accepted << " of " << rounds << " accepted, " << asked_for_memory << " got as far as memory");
@@ -289,7 +289,7 @@ TEST_CASE("Fuzz: among mutated checkpoint files the one that is whole is found, 
   REQUIRE(files.write(fuzz_owner, *fuzz.state, fuzz.digest));
   for (int round = 0; round < repetitions(300, 20'000); ++round) {
     Bytes bytes = fuzz.whole;
-    put_word(bytes, 32, 350 + fuzz.rng.below(3));  // says that it is newer
+    put_word(bytes, 32, 350 + fuzz.rng.below(3));  // of a newer version
     if (fuzz.rng.below(2) == 0) seal(bytes);
     mutator.mutate(bytes);
     std::ofstream(folder.path() / "3.350.ckpt", std::ios::binary)
@@ -298,7 +298,7 @@ TEST_CASE("Fuzz: among mutated checkpoint files the one that is whole is found, 
     const auto newest = files.newest({fuzz_owner, fuzz.layout, fuzz.device}, problems);
     INFO("RIVULET_SEED=" << seed << " round " << round);
     REQUIRE(newest);
-    // The step is in the digest: a file with another one is not believed.
+    // The step is in the digest: a file with another one is rejected.
     CHECK(digest_of(newest->state, fuzz.device).value() == fuzz.digest);
     CHECK(newest->state.stamp.step == 349);
   }

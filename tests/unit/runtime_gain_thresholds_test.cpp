@@ -1,4 +1,4 @@
-// Thresholds for gates of compression, from the gains that a decision log has.
+// Thresholds for compression gates, from the gains in a decision log.
 #include <doctest/doctest.h>
 
 #include "runtime/decisions/decision_log.h"
@@ -13,7 +13,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// A log of rounds with these gains of every share, each of two devices.
+/// A log of rounds with these gains at every keep ratio, for each of two devices.
 std::string log_of(const TempDir& folder, const std::string& policy, const std::vector<double>& gains) {
   const std::string path = (folder.path() / "decisions.jsonl").string();
   const auto log = open_decision_log(path, 100'000'000);

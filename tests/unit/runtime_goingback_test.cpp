@@ -1,5 +1,4 @@
-// An older checkpoint becomes the one to go on from: because the newer is damaged, or because somebody says
-// so.
+// Resuming from an older checkpoint: because the newer is damaged, or on request.
 #include <doctest/doctest.h>
 
 #include <cerrno>
@@ -43,7 +42,7 @@ struct Bench {
   }
 };
 
-/// Lets N changes of the disk happen, and no more.
+/// Permits N changes of the disk, and no more.
 struct BreakingDisk final : FileOperations {
   mutable int left = 0;
   ssize_t write(int fd, std::span<const std::byte> bytes) const override {
@@ -76,8 +75,7 @@ TEST_CASE(
   REQUIRE(b.newest()->path == newer);
   CHECK_FALSE(b.newest()->damaged);
   const std::size_t bytes = fs::file_size(newer);
-  const std::size_t model_ends =
-      64 + 24 + 28 + 1;  // head, head of the section, its numbers, the model's name
+  const std::size_t model_ends = 64 + 24 + 28 + 1;  // head, head of the section, its values, the model's name
   for (std::size_t at = 0; at < bytes; ++at) {
     CAPTURE(at);
     flip(newer, at);
@@ -87,7 +85,7 @@ TEST_CASE(
     REQUIRE(found->damaged);
     CHECK(found->damaged->path == newer);
     CHECK(found->damaged->stamp == Stamp{2, 70});
-    const bool known = at < 64 || at >= model_ends || (at >= 68 && at < 72);  // four zeros mean nothing
+    const bool known = at < 64 || at >= model_ends || (at >= 68 && at < 72);  // four zeros have no meaning
     CHECK(found->damaged->rows == (known ? std::optional<std::uint64_t>(7000) : std::nullopt));
     flip(newer, at);
   }

@@ -13,7 +13,7 @@ namespace {
 
 using Targets = GuessWatch::Targets;
 
-/// Batches of one mean loss; targets in turn from a list.
+/// Batches with one mean loss; targets cycle through a list.
 struct Watched {
   GuessWatch watch;
   std::vector<float> targets;
@@ -75,14 +75,14 @@ TEST_CASE("Guess: a batch of absurd rows decides nothing, however absurd, and ho
 
 TEST_CASE("Guess: what a device that sees one class errs on is compared with a model that knows nothing") {
   Watched one(Targets::classes, 10, {3});
-  one.batches(8, 2.3);  // as it begins
+  one.batches(8, 2.3);  // at the start
   CHECK(one.watch.good());
   one.batches(8, 6.5);
   CHECK_FALSE(one.watch.diverged());
   one.batches(16, 7.0);  // 3 ln 10 is 6.91
   CHECK(one.watch.diverged());
   Watched rare(Targets::classes, 2, std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
-  rare.batches(8, 3.0);  // of a guess: 0.325, of nothing: 0.693
+  rare.batches(8, 3.0);  // of a guess: 0.325, of zeros: 0.693
   CHECK_FALSE(rare.watch.diverged());
   rare.batches(16, 3.4);
   CHECK(rare.watch.diverged());
@@ -106,7 +106,7 @@ TEST_CASE("Guess: of numbers it is their mean, or in variances 1") {
   CHECK_FALSE(normalized.watch.diverged());
   normalized.batches(16, 10.1);
   CHECK(normalized.watch.diverged());
-  Watched still(Targets::numbers, 0, {0});  // nothing to compare with
+  Watched still(Targets::numbers, 0, {0});  // no reference
   still.batches(20, 1e9);
   CHECK_FALSE(still.watch.diverged());
   CHECK_FALSE(still.watch.good());
@@ -147,7 +147,7 @@ TEST_CASE("Guess: a loss that is far off and halves is what a healthy model has 
   }
   it.batches(8, 140.0);
   CHECK(it.watch.diverged());
-  it.batches(8, 71.0);  // far off, it has to halve
+  it.batches(8, 71.0);  // far above, it must halve
   CHECK(it.watch.diverged());
 }
 

@@ -26,7 +26,7 @@ struct HealthLines final : Logger {
   std::vector<std::string> all;
 };
 
-/// A device that is judged; at first it is in a group, reads one partition and trains.
+/// A device for health checks; initially it is in a group, reads one partition and trains.
 struct Patient {
   explicit Patient(HealthSetup setup = {.steps_in_time = true, .batch_least = 1})
       : watch(setup, status, metrics, log) {
@@ -39,7 +39,7 @@ struct Patient {
     status.set_partitions({{"t", 3, state, next, 0, next, 0, reason}});
   }
   void drop(DropReason reason, std::uint64_t rows) { status.rows_dropped[reason] += rows; }
-  /// It works: good rows come and are trained.
+  /// It works: good rows arrive and are trained.
   void train(std::uint64_t rows = 10) {
     status.records_consumed += rows;
     status.rows_consumed += rows;
@@ -230,7 +230,7 @@ TEST_CASE("Health: a model whose batches are never finite is not ready") {
 
 TEST_CASE("Health: a loss that is not finite is found at once") {
   Patient it;
-  it.status.loss = std::numeric_limits<double>::quiet_NaN();  // nothing was measured yet
+  it.status.loss = std::numeric_limits<double>::quiet_NaN();  // nothing measured yet
   it.wait(1min, [&] { it.train(); });
   CHECK(it.ready());
   it.status.loss = std::numeric_limits<double>::infinity();
@@ -290,13 +290,13 @@ TEST_CASE("Health: a partition that cannot be opened is waited for, half a minut
 
 TEST_CASE("Health: an open transaction may hold records back for a minute") {
   Patient it;
-  const std::string why = "an open transaction holds back 4 records from offset 9 on";
+  const std::string why = "an open transaction blocks 4 records from offset 9 on";
   it.show("reading", 9, why);
   it.wait(59s, [&] { it.train(); });
   CHECK(it.ready());
   it.wait(3s, [&] {
     it.train();
-    it.show("reading", 9, "an open transaction holds back 5 records from offset 9 on");
+    it.show("reading", 9, "an open transaction blocks 5 records from offset 9 on");
   });
   CHECK(it.holding() == "partition_unread");
 }
@@ -340,7 +340,7 @@ TEST_CASE("Health: rows that wait while the group applies nothing are a reason a
   CHECK(it.holding() == "forming");
   it.status.world = 2;
   it.status.rows_waiting = 0;
-  it.status.own_rows = 50;  // they have become own steps, and nobody agrees on these
+  it.status.own_rows = 50;  // local steps that are not synchronized
   it.wait(1s);
   CHECK(it.holding() == "no_synchronization");
   it.status.steps = it.status.steps + 1;
@@ -404,7 +404,7 @@ TEST_CASE("Health: a stream that falls silent impairs a device, measured by how 
   slow.wait(1s);
   CHECK(slow.holding().empty());
 
-  Patient full;  // it asks for nothing
+  Patient full;  // it requests nothing
   full.wait(1min, [&] { full.train(); });
   full.status.rows_waiting = 100;
   full.wait(20min, [&] { full.status.steps = full.status.steps + 1; });
@@ -415,7 +415,7 @@ TEST_CASE("Health: partitions that nobody claims are those trained before, and t
   Patient it;
   it.status.set_topics({{.name = "t", .partitions = 5}, {.name = "c", .control = true, .partitions = 1}});
   it.wait(1s);
-  CHECK(it.status.unclaimed().empty());  // nobody knows yet who claims what
+  CHECK(it.status.unclaimed().empty());  // claims are still unknown
   it.status.set_claims({.known = true, .claimed = {"t:3", "t:0"}, .trained = {"u:7", "t:3", "t:4"}});
   it.wait(1s);
   CHECK(it.status.unclaimed() == std::vector<std::string>{"u:7", "t:4", "t:1", "t:2"});

@@ -22,7 +22,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-// As large as what libraries of GPUs keep, twice: it comes out of every stack of this program.
+// Twice what GPU libraries keep per thread: it is taken from every stack of this program.
 thread_local std::array<char, 512 * 1024> kept_for_each_thread;
 
 HttpServer::Pages simple_pages() {
@@ -44,7 +44,7 @@ std::string request(const std::string& method, const std::string& path) {
   return method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
 }
 
-/// http_get() gives up after two seconds, which on a busy machine says nothing about the server.
+/// http_get() has a timeout of two seconds, which a loaded machine may exceed.
 Result<std::string> patient_get(int port, const std::string& path) {
   auto answer = http_get("127.0.0.1", port, path);
   for (int i = 0; i < 10 && !answer && answer.error().message.find(" answers ") == std::string::npos; ++i) {
@@ -166,8 +166,8 @@ TEST_CASE(
     "Http: of 800 clients that say nothing the oldest are closed, and when they leave nothing is left") {
   const auto server = start();
   std::vector<pollfd> silent;
-  // Who comes behind them is answered when all before were looked at. A hundred at a time: one whose
-  // connection does not fit into the kernel's queue thinks that it stands.
+  // The next client is answered after all earlier ones were read. A hundred at a time: a connection that does
+  // not fit into the kernel's queue seems established to its client.
   for (int hundred = 0; hundred < 8; ++hundred) {
     for (int i = 0; i < 100; ++i) silent.push_back({start_connecting(server->port()), POLLIN, 0});
     CHECK(contains(raw(server->port(), request("GET", "/livez")), "200 OK"));

@@ -1,4 +1,4 @@
-// Bad rows of every kind go through Ingest: dropped, counted by reason, and the loop goes on.
+// Bad rows of every kind pass through Ingest: dropped, counted by reason, and the loop continues.
 #include "runtime/ingest/ingest.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ std::vector<std::byte> floats(std::vector<float> values) {
   return out;
 }
 
-/// An Ingest over a script of record values, all due at once.
+/// An Ingest over a script of record values, all due immediately.
 struct Bench {
   Bench(const stream::DecodeConfig& config, std::vector<std::vector<std::byte>> values,
         std::size_t slots = 64, bool stop_on_bad_row = false) {
@@ -57,7 +57,7 @@ struct Bench {
                                         status, metrics, *log, wake});
   }
   [[nodiscard]] std::uint64_t dropped(DropReason reason) const { return status.rows_dropped[reason]; }
-  /// What the rows that wait amount to, with all that was passed over around them; they are taken.
+  /// Takes the waiting rows with all skipped ranges around them.
   buffer::Account account(std::uint32_t generation = 0, const buffer::Cursors& stands = {}) {
     std::vector<buffer::SlotIndex> slots;
     rows->take(1000, slots);
@@ -274,7 +274,7 @@ TEST_CASE("Ingest: a record larger than the slab waits half decoded and loses no
 
 TEST_CASE("Ingest: a row that fills the slab is still known to be its record's last, so neighbours touch") {
   std::vector<std::vector<std::byte>> records(9, floats({1, 0, 0}));
-  records[4] = floats({9, 0, 0});  // dropped, right behind a full slab
+  records[4] = floats({9, 0, 0});  // dropped, directly after a full slab
   Bench b(raw(), records, 4);
   buffer::Account all;
   buffer::Cursors stands;
@@ -497,7 +497,7 @@ std::vector<std::int64_t> offsets_of(Bench& b) {
 }  // namespace
 
 TEST_CASE("Ingest: what is truncated are whole records, the newest or the oldest, and each has a fate") {
-  // The last of the rows that wait are not looked at: a row that would be dropped for what is in it is not.
+  // The last waiting rows are not decoded: a row that would be dropped for its content is not.
   auto values = good_rows(40);
   values[20] = floats({9, 0, 0});
   Bench b(raw(), values);

@@ -1,4 +1,4 @@
-// Copies of rows on a device: which it gives, and how it uses those of others.
+// Injected rows on a device: which rows it sends, and how it uses those of others.
 #include "runtime/train/injected_rows.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace {
 const RowShape shape{{2}, 1};
 const sync::RowFormat rows_format{shape, {}};
 
-/// Rows whose features and target say which they are.
+/// Rows whose features and target identify them.
 struct Rows {
   explicit Rows(std::vector<float> names) : targets(std::move(names)) {
     for (const float name : targets) features.insert(features.end(), {name, -name});
@@ -33,7 +33,7 @@ sync::ViewSpec view_of(std::uint32_t devices) {
   return {.number = 1, .token = 1, .members = SharedList<std::string>(names), .rank = 0};
 }
 
-/// What each peer sends; of rank 0 nothing is used.
+/// Rows from each peer; those of rank 0 are unused.
 class Sent {
  public:
   explicit Sent(const std::vector<std::vector<float>>& of_rank) {
@@ -54,7 +54,7 @@ struct Lending {
   buffer::RowBuffer buffer{64, shape};
   buffer::Batch batch{features, targets, shape, 32};
 
-  /// Targets of the copies that a batch of N own rows has.
+  /// Targets of the injected rows in a batch of N own rows.
   std::vector<float> lent(InjectedRows& copies, std::size_t own, double part) {
     for (std::size_t i = 0; i < own; ++i) {
       const RowSlot slot = buffer.claim();
@@ -85,7 +85,7 @@ TEST_CASE("Row copies: each row that was trained is as likely as any other to be
       copies.offer(Rows({names.begin() + static_cast<std::ptrdiff_t>(at),
                          names.begin() + static_cast<std::ptrdiff_t>(at + 50)})
                        .view(),
-                   40);  // the last ten are copies themselves
+                   40);  // the last ten are injected
     const auto parcels = copies.draw(10, 3, 1);
     REQUIRE(parcels.size() == 3);
     CHECK(parcels[1].empty());
@@ -100,7 +100,7 @@ TEST_CASE("Row copies: each row that was trained is as likely as any other to be
         CHECK(rows.value().features[2 * i + 1] == -rows.value().targets[i]);
       }
     }
-    CHECK(once.size() == 20);  // others to each
+    CHECK(once.size() == 20);  // different rows for each
     CHECK(copies.draw(10, 3, 1)[0].empty());
   }
   int early = 0, late = 0;
@@ -121,11 +121,11 @@ TEST_CASE("Row copies: all peers' in turn, a number for each own row, and again 
   CHECK(to.lent(copies, 4, 0.5) == std::vector<float>{2, 3});
   CHECK(to.lent(copies, 4, 0.5) == std::vector<float>{1, 5});
   CHECK(to.lent(copies, 4, 0).empty());
-  // Steps too small for one have one now and then.
+  // With less than one per step, some steps have one.
   std::size_t all = 0;
   for (int i = 0; i < 9; ++i) all += to.lent(copies, 1, 1.0 / 3).size();
   CHECK(all == 3);
-  // A round in which nobody sends any changes nothing; new ones take their place.
+  // A round without rows from peers changes nothing; new rows replace the old.
   REQUIRE(copies.receive(Sent({{}, {}, {}, {}}).parcels(), view_of(4)));
   CHECK(to.lent(copies, 2, 1).size() == 2);
   REQUIRE(copies.receive(Sent({{}, {8}, {}, {}}).parcels(), view_of(4)));

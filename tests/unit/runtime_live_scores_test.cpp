@@ -1,4 +1,4 @@
-// How good the model is on a device's own rows: by class, by number, over a window.
+// Scores of the model on a device's own rows: by class, by value, over a window.
 #include "runtime/train/live_scores.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ struct Scored {
   explicit Scored(std::vector<std::string> classes = {"ok", "fault"}, std::uint64_t window = 1600)
       : classification(!classes.empty()),
         scores({clock, status, metrics, classification, std::move(classes), window}) {}
-  /// `counted` of them are no copies; by default all are counted.
+  /// The first `counted` rows are the device's own; default: all.
   void batch(const std::vector<float>& targets, const std::vector<float>& answers, double loss_sum = 0,
              std::size_t outputs = 1, std::size_t copies = 0) {
     const std::size_t rows = targets.size() / outputs;
@@ -31,7 +31,7 @@ struct Scored {
     report.answers = answers;
     scores.computed(report, {{}, targets, rows, {}}, counted);
   }
-  /// 1 % faults, of which the model recognizes 8 of 10, and takes as many others for one.
+  /// 1 % faults; the model recognizes 8 of 10, and predicts a fault for as many other rows.
   void hundred_faults() {
     for (int i = 0; i < 10; ++i) {
       std::vector<float> targets(100, 0);
@@ -184,7 +184,7 @@ TEST_CASE("Live scores: of many classes the first are shown, and the largest is 
   Scored many(names);
   many.batch({1999, 1999, 3}, {1999, 3, 3});
   CHECK(many.now().accuracy == doctest::Approx(2.0 / 3));
-  CHECK_FALSE(many.now().largest_share);  // nobody knows
+  CHECK_FALSE(many.now().largest_share);  // unknown
 }
 
 TEST_CASE("Live scores: they are shown at most ten times a second, and the last ones by the end of a round") {

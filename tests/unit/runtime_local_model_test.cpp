@@ -1,4 +1,4 @@
-// A device's own steps: where they start, what they leave behind, and what is undone with them.
+// A device's local steps: their start, their effects, and their undoing.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct Bench {
     REQUIRE(model->step(state, 8, 1.0));
     model->own().add(model->report(), std::vector<RowTag>(8), 0.01, clock.now());
   }
-  /// Hits and loss that are counted of N rows of a batch of eight, batch after batch.
+  /// Counted hits and loss of N rows of a batch of eight, batch after batch.
   [[nodiscard]] std::pair<double, double> counted(std::size_t rows_of_batch) {
     double hits = 0, loss = 0;
     for (std::size_t first = 0; first < 64; first += 8) {
@@ -62,14 +62,14 @@ struct Bench {
     REQUIRE(model->prepare_delta(state));
     return numbers_of(model->contribution().slice(0, trainer->layout().parameters));
   }
-  /// As if this device was alone: the sum is its own movement.
+  /// As in a group of one: the sum is its own delta.
   void agree() {
     static_cast<void>(delta());
     state.rows += model->own().rows();
     apply();
     model->agreed(state, true, {});
   }
-  /// The state goes on by the movement that was prepared last.
+  /// Applies the last prepared delta to the state.
   void apply() {
     auto parameters = state.model.parameters().as<float>();
     const auto moved = model->contribution().as<float>();
@@ -116,7 +116,7 @@ TEST_CASE("Own steps: go from the reference, and start from it again when the gr
   CHECK(size_of(b.delta()) == 0);
 }
 
-/// The group has agreed meanwhile, and its columns have moved, or not; what the optimizer remembers then.
+/// Optimizer memory after a synchronization during local steps, in which columns have moved or not.
 std::vector<float> momentum_behind(bool moved, bool departs) {
   Bench b(true);
   b.step(0);
@@ -133,7 +133,7 @@ std::vector<float> momentum_behind(bool moved, bool departs) {
   const auto bytes = b.model->kept().front();
   std::vector<float> numbers(bytes.size() / sizeof(float));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
-  // It goes on from there: twice the same is as far.
+  // It continues from there: a repetition gives the same distance.
   const auto again = [&] {
     b.model->roll_back(b.state);
     b.step(24);
@@ -173,7 +173,7 @@ TEST_CASE("Own steps: the momentum goes on over an agreement, as over the steps 
   whole.agree();
   CHECK(relative_l2(numbers_of(apart.state.model.parameters()), numbers_of(whole.state.model.parameters())) <
         1e-6);
-  CHECK(apart.model->kept_steps() == 6);  // counted from where its memory begins
+  CHECK(apart.model->kept_steps() == 6);  // from the start of its memory
 }
 
 TEST_CASE("Own steps: what leaves takes its momentum along, what stays keeps it, also after a lost view") {
@@ -241,7 +241,7 @@ TEST_CASE("Own steps: go on while the group agrees, as if it had agreed at once"
       CHECK(!apart.model->departed());
       CHECK(apart.model->own().ahead() == 2);
       CHECK(apart.model->own().steps() == 2);
-      CHECK(apart.model->kept_steps() == 4);  // of what the state knows of
+      CHECK(apart.model->kept_steps() == 4);  // those that the state includes
     }
   }
   CHECK(apart.model->own().steps() == 3);
@@ -284,7 +284,7 @@ TEST_CASE("Own steps: a replay makes those that have gone on from where they did
     departure = b->intervals.current.start;
     if (b == &first) b->step(8);
     auto parameters = b->state.model.parameters().as<float>();
-    for (float& x : parameters) x += 0.1F;  // with what others have sent
+    for (float& x : parameters) x += 0.1F;  // with rows from peers
     b->state.stamp.step += 1;
     CHECK(b->model->agreed(b->state, true, {}));
   }
@@ -321,13 +321,13 @@ TEST_CASE("Own steps: rows that come again find parameters and momentum as the l
   CHECK(kept != 0);
   b.step(8);
   const auto moved = b.delta();
-  CHECK(b.model->kept_digest() == kept);  // of the agreement, whatever was stepped since
+  CHECK(b.model->kept_digest() == kept);  // of the synchronization, independent of later steps
   b.model->roll_back(b.state);
   CHECK(b.model->own().rows() == 0);
   CHECK(size_of(b.delta()) == 0);
   b.step(8);
   CHECK(b.delta() == moved);
-  // A sum that was not a number: its rows are used up, and its steps undone.
+  // A non-finite sum: its rows are consumed, and its steps undone.
   b.model->agreed(b.state, false, {});
   CHECK(b.model->kept_digest() == kept);
   b.step(8);
@@ -370,7 +370,7 @@ TEST_CASE(
   b.state.stamp.step += 1;
   b.model->adopt(b.state, before, b.state.rows, {});
   CHECK(b.model->kept_digest() == kept);
-  // A step that leads out of the numbers: whatever was sent of it, the next step begins as before it.
+  // A step with a non-finite result: the next step begins as before it, whatever was sent.
   Bench far;
   far.step(0);
   far.agree();
@@ -437,7 +437,7 @@ TEST_CASE(
   measures.begin({{"steps_signal", ""}, {"steps_noise", ""}, {"delta_sketch", "", sync::Sketch::small}});
   const auto take = [&] { return measures.take({.model = *b.model}); };
   b.step(0);
-  CHECK(take()[1] == 0);  // one step has nothing to be compared with
+  CHECK(take()[1] == 0);  // a single step has no comparison
   b.step(0);
   static_cast<void>(b.delta());
   const auto twice = take();

@@ -45,7 +45,7 @@ struct CountingMetrics final : MetricsSink {
   NullMetrics null;
 };
 
-/// What `body` writes to stderr, which is `end` meanwhile; `begin` is read for it.
+/// Stderr output of `body`, redirected to `end`; reads it from `begin`.
 template <class Body>
 std::string captured(int begin, int end, Body body) {
   std::fflush(stderr);
@@ -108,7 +108,7 @@ TEST_CASE("Log: JSON gives back what went in, whatever it was") {
   CHECK(line.find('\n') == std::string::npos);
   const auto parsed = nlohmann::json::parse(line);
   const std::string expected =
-      "a \"b\"\\\n\tc=\x1b[31m\x01\xef\xbf\xbd";  // the byte that is no UTF-8 is replaced
+      "a \"b\"\\\n\tc=\x1b[31m\x01\xef\xbf\xbd";  // the invalid UTF-8 byte is replaced
   CHECK(parsed["msg"] == expected);
   CHECK(parsed["k\"1"] == expected);
   CHECK(parsed["n"] == "7");
@@ -139,7 +139,7 @@ TEST_CASE("Log: auto is logfmt in a pipe and pretty on a terminal; colours need 
   const std::string calm = on_terminal([] { say_one("auto"); });
   CHECK(!contains(calm, "\x1b[33m"));
   CHECK(contains(calm, "warn  broker is away  broker=kafka:9092"));
-  setenv("NO_COLOR", "", 1);  // present but empty means nothing, says the convention
+  setenv("NO_COLOR", "", 1);  // set but empty has no effect, by convention
   CHECK(contains(on_terminal([] { say_one("auto"); }), "\x1b"));
   unsetenv("NO_COLOR");
 }

@@ -14,14 +14,14 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// What a job of sensors decodes and models, piece by piece, so that a test changes one.
+/// Decoder and model of a sensor job in pieces, so that a test can change one.
 struct Job {
   std::string format = "json";
   std::string features = R"(["temp", "rms", "current[0:3]"])";
   std::string target = "state";
   std::string classes = R"(["ok", "worn", "broken"])";
   std::string more;   ///< of the format
-  std::string model;  ///< the [model] table's lines
+  std::string model;  ///< lines of the [model] table
 
   [[nodiscard]] Config config() const {
     std::string text = config_base + "[decode]\nformat = \"" + format + "\"\n[decode." + format + "]\n";
@@ -44,7 +44,7 @@ struct Job {
   }
 };
 
-/// What a job says to a state of the same shape that another has written; empty: it takes it.
+/// Error of a job for a state of the same shape from another job; empty: accepted.
 std::string refusal(const Job& writer, const Job& reader) {
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
@@ -116,7 +116,7 @@ TEST_CASE("Meaning: another way to write the same is the same") {
   CHECK(refusal({.more = "scale = 2"}, {.more = "scale = [2, 2, 2, 2, 2]"}) == "");
   CHECK(refusal({.classes = R"(["0", "1", "2"])"}, {.classes = "", .model = "classes = 3"}) == "");
   const Job csv{.format = "csv", .features = R"(["a", "b"])", .more = R"(columns = ["a", "b", "state"])"};
-  Job moved = csv;  // in another order in the file
+  Job moved = csv;  // different order in the file
   moved.more = R"(columns = ["state", "b", "a"])";
   CHECK(refusal(csv, moved) == "");
 }

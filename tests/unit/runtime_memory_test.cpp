@@ -1,4 +1,4 @@
-// device.memory: what the sum says, against what real objects take.
+// device.memory: compares the plan with the use of real objects.
 #include <doctest/doctest.h>
 #include <malloc.h>
 
@@ -22,14 +22,13 @@ namespace {
 
 constexpr double mebi = 1 << 20;
 
-/// Bytes that are allocated now.
+/// Bytes allocated now.
 double allocated() {
   const auto info = mallinfo2();
   return static_cast<double>(info.uordblks + info.hblkhd);
 }
 
-/// What `make` gives takes at most `planned`, and not much less: a plan that promises far too much is of no
-/// use.
+/// Objects from `make` take no more than `planned`, and not much less: an excessive plan is useless.
 template <class Make>
 void check_takes(double planned, double at_least, const Make& make) {
   const double before = allocated();
@@ -38,7 +37,7 @@ void check_takes(double planned, double at_least, const Make& make) {
   CAPTURE(planned);
   CAPTURE(taken);
   CHECK(taken <= planned);
-  // Sanitizers have an allocator of their own, which mallinfo2() does not know.
+  // Sanitizers have their own allocator, which mallinfo2() does not cover.
   if (std::string_view(RIVULET_SANITIZE).empty()) CHECK(taken >= at_least * planned);
 }
 
@@ -55,7 +54,7 @@ Config linear_config(std::int64_t columns, std::uint32_t classes) {
   return config;
 }
 
-/// The sum for a model whose layout is known.
+/// The plan for a model with a known layout.
 MemoryPlan plan_of(const Config& config) {
   auto plan = plan_memory(config, builtin_catalog());
   REQUIRE(plan);
@@ -64,7 +63,7 @@ MemoryPlan plan_of(const Config& config) {
 
 devices::Trial last_trial;
 
-/// A model whose code is somebody else's, which remembers how it is to be tried.
+/// A user's model, which records its trial.
 const devices::ModelEntry foreign{
     "linear", "", nullptr, nullptr,
     [](const devices::ModelConfig&, const devices::Trial& trial) -> Result<devices::ModelNeeds> {
@@ -203,7 +202,7 @@ TEST_CASE("Memory: the client's queue follows the stream that batches can use, a
     const auto plan = plan_of(config);
     CAPTURE(cap);
     refused = refused || !plan.fits();
-    if (!plan.fits()) CHECK(plan.queue.bytes == 1 << 20);  // smaller would not do
+    if (!plan.fits()) CHECK(plan.queue.bytes == 1 << 20);  // smaller is impossible
     CHECK(plan.queue.bytes >= last);
     last = plan.queue.bytes;
   }

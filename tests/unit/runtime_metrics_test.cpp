@@ -40,7 +40,7 @@ void touch(MetricsSink& sink, const Metric& m) {
   if (m.kind == "histogram") sink.histogram(m.name, {{"label", "value"}}).observe(1);
 }
 
-/// The value of the line that begins with `series`, -1 if there is none.
+/// The value in the line that begins with `series`, -1 if missing.
 double value_of(const std::string& text, const std::string& series) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -64,7 +64,7 @@ std::vector<std::pair<double, double>> buckets_of(const std::string& text, const
   return out;
 }
 
-/// How `promtool check metrics` judges the text: its exit code, and what it said.
+/// Exit code and output of `promtool check metrics` for the text.
 std::pair<int, std::string> promtool(const std::string& text) {
   const std::string path = "/tmp/rivulet_metrics_" + std::to_string(getpid());
   std::ofstream(path) << text;
@@ -174,7 +174,7 @@ TEST_CASE(
 }
 
 TEST_CASE("Metrics: rounds and exchanges of seconds have percentiles near what they took") {
-  // Own steps and slow streams make rounds of seconds: p95 stood at 10 s where each took 3.
+  // Local steps and slow streams make rounds of seconds: p95 was 10 s where each took 3.
   for (const char* name : {"step_duration_seconds", "collective_duration_seconds"}) {
     CAPTURE(name);
     const auto sink = make_prometheus_sink();

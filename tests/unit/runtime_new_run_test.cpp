@@ -1,4 +1,4 @@
-// What --new-run does before a device joins: may it begin without its state, and where do its checkpoints go.
+// --new-run before a device joins: whether it may begin without its state, and where its checkpoints go.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// `folder` gets a checkpoint of that stamp; its file name.
+/// Adds a checkpoint of that stamp to `folder`; returns its file name.
 std::string save(const fs::path& folder, const Stamp& stamp) {
   const auto device = devices::make_host_device();
   const devices::ModelLayout layout{Scalar::f32, 4, 1, {{"weight", {4}, 0, 4}}, {}};
@@ -25,7 +25,7 @@ std::string save(const fs::path& folder, const Stamp& stamp) {
   return text_of(stamp) + ".ckpt";
 }
 
-/// Paths below `folder`, folders included.
+/// Paths below `folder`, including folders.
 std::vector<std::string> paths_in(const fs::path& folder) {
   std::vector<std::string> paths;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
@@ -42,24 +42,24 @@ TEST_CASE("New run: a state that no view of this log can have made is not taken 
   CHECK(begins_empty(nobody.fold, "a", {3, 40}));  // of another topic
   FoldScript s;
   s.form({"a", "b"}, true);
-  CHECK(begins_empty(s.fold, "a", {2, 1}));  // of a view to come
+  CHECK(begins_empty(s.fold, "a", {2, 1}));  // of a later view
 }
 
 TEST_CASE("New run: a device that was killed in the run it wanted keeps what it has of it") {
   FoldScript s;
   s.form({"a", "b"}, true);
   CHECK_FALSE(begins_empty(s.fold, "a", {1, 40}));
-  CHECK(begins_empty(s.fold, "a", {}));  // it has nothing of it
+  CHECK(begins_empty(s.fold, "a", {}));  // it has no state of it
 }
 
 TEST_CASE("New run: a device that begins a run, or joins one that another began, begins it empty") {
   FoldScript s;
   s.form({"a", "b"});
   s.stop();
-  CHECK(begins_empty(s.fold, "a", {1, 40}));  // with its HELLO the run begins
+  CHECK(begins_empty(s.fold, "a", {1, 40}));  // the run begins with its HELLO
   const auto b = s.hello("b", 2, "h", true);
   REQUIRE(s.fold.run.number == 2);
-  CHECK(begins_empty(s.fold, "a", {1, 40}));  // the run has begun, and its states are all of later views
+  CHECK(begins_empty(s.fold, "a", {1, 40}));  // the run has begun, and all its states are of later views
   const auto a = s.hello("a", 2, "h", true);
   s.ready("a", a, 2);
   s.ready("b", b, 2);
@@ -80,7 +80,7 @@ TEST_CASE(
   s.ready("b", b, 2);
   s.close("a", a, 2);
   REQUIRE(s.fold.view.number == 2);
-  s.leave("a", a);  // its disk could not be read until now
+  s.leave("a", a);  // its disk was unreadable until now
   Config config;
   config.device.id = "a";
   const auto log = make_null_logger();
@@ -96,7 +96,7 @@ TEST_CASE(
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("Nothing was changed") != std::string::npos);
   CHECK(paths_in(folder.path()) == std::vector<std::string>{own, "before-1", "before-1/" + old});
-  // Behind one of this run, that may turn out to be damaged.
+  // After one of this run that may prove damaged.
   const auto behind = save(folder.path(), {1, 41});
   const auto again = start_over(s.fold, config, folder.path().string(), *log);
   REQUIRE_FALSE(again);

@@ -1,4 +1,4 @@
-// What makes a device call the others: how much its gradients have changed.
+// Condition for an early synchronization: the change of a device's gradients.
 #include <doctest/doctest.h>
 
 #include "runtime/train/norm_watch.h"
@@ -10,7 +10,7 @@ namespace {
 const rivulet::sync::policy::Schedule above_a_third{
     .local = rivulet::sync::policy::LocalSchedule{.early = rivulet::sync::policy::EarlySync{0.3}}};
 
-/// After 30 steps of 16 rows whose gradients have this squared norm, and an agreement.
+/// State after 30 steps of 16 rows whose gradients have this squared norm, and a synchronization.
 NormWatch used_to(double norm2) {
   NormWatch norms;
   for (int i = 0; i < 30; ++i) norms.add(norm2, 0.16, 16);
@@ -48,7 +48,7 @@ TEST_CASE("Norms: a batch of another size is not a change of the gradients, and 
     norms.add(4 * now, 0.16, rows);
     CHECK(norms.change() == doctest::Approx(0.48));
   }
-  NormWatch nearly = used_to(10);  // batches of streams are never quite the same
+  NormWatch nearly = used_to(10);  // batches of a stream are never exactly equal
   nearly.add(40, 0.16, 20);
   CHECK(nearly.requests_sync(above_a_third));
 }

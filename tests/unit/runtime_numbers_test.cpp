@@ -1,5 +1,4 @@
-// Loops that are compiled for several vector units give what the plain loop gives, to the bit, at every
-// length.
+// Loops compiled for several vector units have the bits of the plain loop, at every length.
 #include <doctest/doctest.h>
 
 #include <cstring>

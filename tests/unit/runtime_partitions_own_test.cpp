@@ -1,4 +1,4 @@
-// Which partitions a device reads, from where, and who tells the reader.
+// Partitions that a device reads, their next offsets, and the assignment of the reader.
 #include <doctest/doctest.h>
 
 #include "runtime/process/topic_name.h"
@@ -18,7 +18,7 @@ struct CountedWake final : Wake {
 
 constexpr PartitionId a{0, 0}, b{0, 1}, c{1, 0};
 
-/// The rows of a device that claims a and b, in a state that has used a up to offset 40 and c up to 7.
+/// The rows of a device that claims a and b; the state has used a up to offset 40 and c up to 7.
 struct OwnRows {
   OwnRows() {
     state.partitions.clear();
@@ -73,7 +73,7 @@ TEST_CASE(
   CHECK(own.told == Assignment{0, {{a, RowCursor{40, 2}}, {b, std::nullopt}}});
   own.publish(a, 41, 0);
   CHECK(own.rows->waiting() == 1);
-  CHECK_FALSE(own.rows->own({a, b}));  // as the view says: no others than it claims
+  CHECK_FALSE(own.rows->own({a, b}));  // as in the view: only the claimed ones
   CHECK_FALSE(own.slot.take(own.told));
   CHECK(own.rows->waiting() == 1);
 }
@@ -92,12 +92,12 @@ TEST_CASE(
   CHECK(std::vector(own.rows->partitions().begin(), own.rows->partitions().end()) == std::vector{a, c});
   CHECK(own.wake.calls == 2);
   CHECK(own.rows->waiting() == 0);
-  own.publish(b, 3, 0);  // was still under way
+  own.publish(b, 3, 0);  // was still in flight
   CHECK_FALSE(own.rows->fill(1, false));
   own.publish(c, 7, 1);
   CHECK(own.rows->fill(1, false));
   REQUIRE(own.rows->own({b}));
-  own.rows->start_at(own.state);  // nobody has used b: from where it began, or will begin
+  own.rows->start_at(own.state);  // b is unused: starts where reading began, or will begin
   REQUIRE(own.slot.take(own.told));
   CHECK(own.told.generation == 2);
   CHECK(own.told.cursors.size() == 1);

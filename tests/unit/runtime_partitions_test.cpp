@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Two partitions whose state is what the test says.
+/// Two partitions whose states the test sets.
 struct Told final : testing::WrappedSource {
   explicit Told(const Clock& clock)
       : WrappedSource(stream::open_scripted_source({{0, 0}, {1, 4}}, {}, clock)),
@@ -34,7 +34,7 @@ struct PartitionLines final : Logger {
   std::vector<std::string> all;
 };
 
-/// The first of them alone, and who watches it.
+/// The first of them alone, and its watch.
 struct OnePartition {
   VirtualClock clock;
   NodeStatus status;
@@ -100,7 +100,7 @@ TEST_CASE(
   TimePoint now(1s);
   source.states[0].unreached = "no leader answers: broker 2";
   watch.look(source, now);
-  source.states[0].unreached = "no leader answers: broker 2 (refused)";  // other words, the same trouble
+  source.states[0].unreached = "no leader answers: broker 2 (refused)";  // another text for the same problem
   watch.look(source, now += 1s);
   CHECK(std::exchange(log.all, {}) ==
         std::vector<std::string>{
@@ -148,7 +148,7 @@ TEST_CASE(
   TimePoint now(1s);
   watch.look(source, now);
   CHECK(status.lag_records == 2);
-  const std::string words = "an open transaction holds back 31 records from offset 9 on";
+  const std::string words = "an open transaction blocks 31 records from offset 9 on";
   CHECK(status.partitions()[0].reason == words);
   CHECK(status.partitions()[0].state == "reading");
   watch.look(source, now += 19s);
@@ -178,7 +178,7 @@ TEST_CASE("Partitions: one that is read to its end and gets no more says so once
     }
     return -1;
   };
-  CHECK(seconds_until_said(100) == -1);  // two records are still to be read
+  CHECK(seconds_until_said(100) == -1);  // two records are still unread
   source.states[0].next_offset = 9;
   watch.look(source, now += 1s);
   for (int i = 0; i < 9; ++i) watch.look(source, now += 1s);
@@ -188,7 +188,7 @@ TEST_CASE("Partitions: one that is read to its end and gets no more says so once
         std::vector<std::string>{"info: no more records: all records of the partition are read, and no "
                                  "new ones arrive topic=a partition=0 offset=9 low=0 high=9"});
   CHECK(seconds_until_said(100) == -1);
-  // Each time that records come, and then no more.
+  // Each time that records arrive, and then stop.
   std::vector<int> waits;
   for (int i = 0; i < 12; ++i) {
     ++source.states[0].next_offset;

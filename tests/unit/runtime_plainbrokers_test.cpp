@@ -1,4 +1,4 @@
-// Brokers beyond this machine without encryption are warned of.
+// Warnings about remote brokers without encryption.
 #include <doctest/doctest.h>
 
 #include <string>

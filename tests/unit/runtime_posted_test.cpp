@@ -1,4 +1,4 @@
-// A value that is shown to readers without its writer ever waiting for them.
+// A value published to readers without its writer ever waiting for them.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -12,7 +12,7 @@ using namespace rivulet;
 
 namespace {
 
-/// Copying it takes as long as the test wants.
+/// The test controls how long a copy takes.
 struct Slow {
   Slow() = default;
   explicit Slow(int n) : number(n) {}

@@ -1,5 +1,5 @@
-// What a stranger may send to a device's pages, byte by byte, over a socket: each gets the right answer, and
-// who comes next gets his.
+// Arbitrary bytes sent by non-members to a device's pages, over a socket: each client gets the correct
+// answer, and so does the next one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* bearer = "Authorization: Bearer a-token-of-these-tests\r\n";
 
-/// A server with a token, whose pages say what only its readers may know.
+/// A server with a token and confidential pages.
 class Guarded {
  public:
   Guarded() {
@@ -41,7 +41,7 @@ class Guarded {
     server_ = std::move(HttpServer::start("127.0.0.1:0", pages, Access::from_file(file).value())).value();
   }
   [[nodiscard]] int port() const { return server_->port(); }
-  /// Does it still answer? Patient, as the machine may be busy.
+  /// True if it still answers; waits long enough for a loaded machine.
   [[nodiscard]] bool answers() const {
     for (int i = 0; i < 5; ++i)
       if (raw(port(), "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").ends_with("\r\n\r\nok\n")) return true;
@@ -59,7 +59,7 @@ struct Hostile {
   int status;
 };
 
-/// Connected, with a few words said, for as long as it lives.
+/// Connected clients with partial requests, for the object's lifetime.
 class Strangers {
  public:
   Strangers(int port, int count, const std::string& said) {
@@ -72,7 +72,7 @@ class Strangers {
   ~Strangers() {
     for (const int fd : connections_) close(fd);
   }
-  /// The bytes that each gets until its connection ends.
+  /// Bytes that each receives until its connection ends.
   [[nodiscard]] std::vector<std::size_t> take_all() const {
     std::vector<std::size_t> taken;
     for (const int fd : connections_) taken.push_back(receive_all(fd).size());
@@ -101,7 +101,7 @@ std::string many_headers(int count, const std::string& last = "") {
 
 constexpr std::array never_said = {"Evil", "Cookie", "\x1b", "9.9", "private", "bbb", "aaa"};
 
-/// One answer, of which every line is ours.
+/// One answer that consists only of our lines.
 void check_form(const std::string& answer, int status) {
   CHECK(answer.substr(0, 13) == "HTTP/1.1 " + std::to_string(status) + " ");
   const auto end = answer.find("\r\n\r\n");
@@ -115,8 +115,7 @@ void check_form(const std::string& answer, int status) {
   CHECK(answer.find("HTTP/1.1 ", 1) == std::string::npos);
 }
 
-/// What libmicrohttpd says itself of a head that it cannot read: a few constant lines, and the connection
-/// ends.
+/// libmicrohttpd's own answer to an unreadable head: a few constant lines, then the connection ends.
 void check_refusal(const std::string& answer, int status) {
   CHECK(answer.substr(0, 13) == "HTTP/1.1 " + std::to_string(status) + " ");
   CHECK(contains(answer, "\r\nConnection: close\r\n"));
@@ -161,7 +160,7 @@ std::vector<Hostile> headers() {
   };
 }
 
-/// What the library answers before we are asked.
+/// Requests that the library answers before calling us.
 std::vector<Hostile> unreadable() {
   return {
       {"no path", "GET  HTTP/1.1\r\nHost: x\r\n\r\n", 400},
@@ -245,7 +244,7 @@ TEST_CASE("Requests: probes are answered at once while others are connected and 
   pages.live = pages.ready = [](std::string&) { return true; };
   pages.metrics = [] { return std::string(4 << 20, 'm'); };
   const RealClock clock;
-  // Nobody of them keeps a probe waiting: below the two seconds that the first of them have.
+  // None of them delays a probe: it is answered within the two seconds that they have.
   for (const char* said : {"", "GET /livez HTTP/1.1\r\nX: ", "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
                            "GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
                            "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx"})
@@ -266,11 +265,11 @@ TEST_CASE("Requests: probes are answered at once while others are connected and 
 TEST_CASE("Requests: of 40 answers that nobody takes the oldest are given up") {
   HttpServer::Pages pages;
   pages.live = [](std::string&) { return true; };
-  pages.metrics = [] { return std::string(4 << 20, 'm'); };  // more than a socket holds
+  pages.metrics = [] { return std::string(4 << 20, 'm'); };  // more than a socket buffer
   const auto server = HttpServer::start("127.0.0.1:0", pages);
   REQUIRE(server);
   const Strangers strangers(server.value()->port(), 40, get("/metrics"));
-  CHECK(raw(server.value()->port(), get("/livez")).ends_with("\r\n\r\nok\n"));  // all before were looked at
+  CHECK(raw(server.value()->port(), get("/livez")).ends_with("\r\n\r\nok\n"));  // all earlier ones were read
   const auto taken = strangers.take_all();
   CHECK(taken.front() < 4 << 20);
   CHECK(taken.back() > 4 << 20);

@@ -1,4 +1,4 @@
-// What is applied is finite: one number that is none, anywhere, in either type, keeps the sum from the state.
+// Only finite sums are applied: one non-finite value, at any position, in either type, prevents it.
 #include <doctest/doctest.h>
 
 #include <limits>

@@ -59,7 +59,7 @@ TEST_CASE("ThreadRunner: steps until the agent says finished, on a thread with t
 TEST_CASE("ThreadRunner: the beat is the time of the last step, and nothing after the end") {
   const RealClock clock;
   TestAgent agent;
-  std::atomic<int> gate{0};  // 0: first step, 1: the test looked, finish
+  std::atomic<int> gate{0};  // 0: first step, 1: the test has checked, finish
   agent.body = [&] {
     gate.wait(0);
     return Turn{.work = 1, .finished = true};
@@ -127,7 +127,7 @@ TEST_CASE("ThreadRunner: an agent that asks for the past and does nothing does n
 
 TEST_CASE("ThreadRunner: notify() wakes a sleeper long before its back-off is over") {
   const RealClock clock;
-  constexpr int rounds = 2000;  // answered by the back-off alone they would take at least 2 s and up to 40 s
+  constexpr int rounds = 2000;  // with the back-off alone they would take 2 s to 40 s
   std::atomic<int> asked{0};
   std::atomic<int> answered{0};
   TestAgent agent;
@@ -136,7 +136,7 @@ TEST_CASE("ThreadRunner: notify() wakes a sleeper long before its back-off is ov
     if (answered.load(std::memory_order_relaxed) == next) return Turn{.finished = next == rounds};
     answered.store(next, std::memory_order_release);
     answered.notify_all();
-    return Turn{};  // no work claimed: only notify() can make the next answer quick
+    return Turn{};  // no work reported: only notify() makes the next answer fast
   };
   ThreadRunner runner;
   runner.start(agent, clock);
@@ -155,7 +155,7 @@ TEST_CASE("ThreadRunner: a notify() during a step is not lost: the next step fol
   ThreadRunner runner;
   int steps = 0;
   agent.body = [&] {
-    runner.notify();  // as if a record came right after the agent looked
+    runner.notify();  // as if a record arrived directly after the agent's check
     return Turn{.finished = ++steps == 500};
   };
   CHECK(run_to_end(runner, agent) < 1.0);  // each lost one would cost up to 20 ms

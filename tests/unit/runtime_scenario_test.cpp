@@ -1,5 +1,4 @@
-// What a simulated scenario is made of: traces by name, recorded traces, scripts of faults, tables of
-// results.
+// Parts of a simulated scenario: traces by name, recorded traces, scripts of faults, tables of results.
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>
@@ -85,7 +84,7 @@ TEST_CASE("Scenario: the published stream sets have their means, deviations and 
     CHECK(deviation_of(rates) == doctest::Approx(deviation).epsilon(0.06));
     CHECK(*std::min_element(rates.begin(), rates.end()) >= 1);
   }
-  // S1 reaches below nothing, where it is cut off: its mean is a little higher.
+  // S1 is cut off at zero: its mean is a little higher.
   const auto s1 = first_rates("S1", 4000);
   CHECK(mean_of(s1) == doctest::Approx(38).epsilon(0.05));
   CHECK(*std::min_element(s1.begin(), s1.end()) == 1);

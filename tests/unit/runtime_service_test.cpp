@@ -1,4 +1,4 @@
-// What a service manager hears, over a real socket of its kind.
+// Messages to a service manager, over a real socket of its kind.
 #include "runtime/process/service_manager.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// The manager's end.
+/// The manager's socket.
 class Listener {
  public:
   explicit Listener(const std::string& name)

@@ -40,7 +40,7 @@ TimePoint at(Duration d) {
   return TimePoint(d);
 }
 
-/// Twenty agents that work, sleep and call each other at random; returns who stepped when.
+/// Twenty agents that work, sleep and notify each other at random; returns the sequence of steps.
 std::vector<std::pair<int, Duration>> random_play(std::uint64_t seed) {
   SimRunner runner;
   std::vector<std::pair<int, Duration>> order;
@@ -227,7 +227,7 @@ TEST_CASE("SimRunner: a million steps of trivial agents take about a second, wha
       self.seen.clear();
       ++steps;
       agents[(i + 1) % 64].wake.notify_at(self.clock.now() + 10us);
-      return Turn{.wake_at = self.clock.now() + 1s};  // always replaced: stale timers must not pile up
+      return Turn{.wake_at = self.clock.now() + 1s};  // always replaced: stale timers must not accumulate
     });
   }
   const double begin = thread_cpu_seconds();

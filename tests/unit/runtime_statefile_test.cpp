@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A folder of this process, gone with the test.
+/// A folder of this process, removed with the test.
 struct Folder : TempDir {
   [[nodiscard]] std::string file(const std::string& name) const { return (path() / name).string(); }
 };
@@ -64,8 +64,8 @@ std::uint64_t sum_of(const std::string& bytes, std::size_t first, std::size_t si
   return digest_of(std::as_bytes(std::span(bytes).subspan(first, size))).low;
 }
 
-/// The same bytes with length and checksums made right again: what a careless or hostile writer, not a bad
-/// disk, would leave. Sections whose length does not fit stay as they are.
+/// The same bytes with corrected length and checksums, as from a careless or hostile writer instead of a bad
+/// disk. Sections with an invalid length are left unchanged.
 std::string sealed(std::string bytes) {
   if (bytes.size() < 64 + 32) return bytes;
   put_at(bytes, 16, bytes.size());
@@ -131,7 +131,7 @@ TEST_CASE("State file: a file cut off anywhere, or continued, is refused") {
   for (std::size_t n = 0; n < whole.size(); ++n) {
     CAPTURE(n);
     CHECK(refused(whole.substr(0, n)));
-    CHECK(refused(sealed(whole.substr(0, n))));  // even with right checksums
+    CHECK(refused(sealed(whole.substr(0, n))));  // even with correct checksums
   }
   CHECK(refused(whole + "x"));
   CHECK(refused(sealed(whole + "x")));
@@ -169,7 +169,7 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
     std::string lying = whole;
     std::memset(lying.data() + at, 0xff, 4);
     const auto answer = read(sealed(lying));
-    if (answer) continue;  // a number that may be anything: stamp, digest, rows, weights
+    if (answer) continue;  // a field with any valid value: stamp, digest, rows, weights
     CHECK((answer.error().code == ErrorCode::bad_record || answer.error().code == ErrorCode::invalid_config));
     ++refused;
   }
@@ -375,7 +375,7 @@ TEST_CASE("State file: files that cannot be read or written are named, and nothi
   CHECK(read_back(folder.file("pipe"), "m", layout, *device).error().code == ErrorCode::io);
   fs::remove(folder.file("pipe"));
   spill(folder.file("huge"), "");
-  fs::resize_file(folder.file("huge"), 1ULL << 40);  // holes only
+  fs::resize_file(folder.file("huge"), 1ULL << 40);  // sparse
   CHECK(read_back(folder.file("huge"), "m", layout, *device).error().code == ErrorCode::io);
   fs::remove(folder.file("huge"));
 

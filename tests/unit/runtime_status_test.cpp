@@ -179,7 +179,7 @@ TEST_CASE(
   CHECK(metrics["eval_score/prequential_accuracy"] == 0.5);
   const int asked = metrics.asked();
   fill(status);
-  CHECK(metrics.asked() == asked);  // who asks for a series may wait for a scrape
+  CHECK(metrics.asked() == asked);  // requesting a series may wait for a scrape
 }
 
 TEST_CASE("Status: a device's summary is made of its numbers and of what the process used") {
@@ -247,7 +247,7 @@ TEST_CASE("Signals: a terminal that closes asks to finish, under nohup it is not
     const SignalHandlers handlers(stop);
     std::raise(SIGHUP);
   }
-  std::raise(SIGHUP);  // nobody made it deadly again
+  std::raise(SIGHUP);  // the default action was not restored
   CHECK(stop == 0);
   std::signal(SIGHUP, SIG_DFL);
 }

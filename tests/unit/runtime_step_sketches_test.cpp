@@ -16,7 +16,7 @@ GradientView view_over(std::vector<float>& numbers) {
   return {.data = reinterpret_cast<std::byte*>(numbers.data()), .count = numbers.size()};
 }
 
-/// The mean gradient of N rows, each `signal` in every place and noise of this deviation around it.
+/// The mean gradient of N rows, each `signal` in every element plus noise of this deviation.
 std::vector<float> gradient_of(std::size_t rows, double signal, double deviation, Rng& rng) {
   std::vector<float> mean(5000);
   for (float& x : mean)

@@ -1,4 +1,4 @@
-// What a device's own stream does: features that move or stand still, outliers, a loss that rises.
+// Changes of a device's stream: features that shift or become constant, outliers, a rising loss.
 #include "runtime/train/stream_watch.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ struct WatchLines final : Logger {
   std::vector<std::string> all;
 };
 
-/// A feature that is fed one row after the other.
+/// A feature that gets one row at a time.
 struct Fed {
   void rows(int n, double mean, double deviation) {
     for (int i = 0; i < n; ++i) one(static_cast<float>(mean + deviation * rng.normal()));
@@ -78,7 +78,7 @@ struct Watched {
   StreamWatch watch;
   Rng rng{5};
   double owed = 0;
-  bool stuck = false;  ///< temp has one value
+  bool stuck = false;  ///< temp is constant
 };
 
 }  // namespace
@@ -144,7 +144,7 @@ TEST_CASE("Stream watch: a feature is stuck if it varied, and has one value for 
   CHECK(fed.drift.stuck(0));
   fed.one(22);
   CHECK_FALSE(fed.drift.stuck(0));
-  Fed flag;  // rests for 400 rows at a time
+  Fed flag;  // constant for 400 rows at a time
   for (int i = 0; i < 16'400; ++i) flag.one(i / 400 % 2 == 0 ? 0 : 1);
   for (int i = 0; i < 1000; ++i) flag.one(0);
   CHECK_FALSE(flag.drift.stuck(0));
@@ -200,7 +200,7 @@ TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is 
   CHECK(it.metrics["stream_changes_total"] == 0);
   it.batches(30, 0.6);
   CHECK(it.watch.report_change());
-  CHECK(it.watch.report_change());  // until the group has agreed on a step with it
+  CHECK(it.watch.report_change());  // until the group has synchronized a step with it
   it.watch.heed_change();
   CHECK_FALSE(it.watch.report_change());
   CHECK(it.metrics["stream_changes_total"] >= 1);
@@ -208,7 +208,7 @@ TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is 
   CHECK(it.status.history()->marks().at(0).phrase.starts_with("the model's error rate on"));
   it.batches(300, 0.05);
   it.clock.advance_by(std::chrono::minutes(11));
-  it.watch.pass();  // no row comes any more
+  it.watch.pass();  // no more rows arrive
   CHECK(it.status.stream_findings().loss_rose.empty());
   Watched begins;
   begins.batches(15, 0.05);
@@ -270,7 +270,7 @@ TEST_CASE("Stream watch: of large batches with many errors no order makes a chan
   constexpr std::size_t rows = 128;
   const std::vector<float> features(2 * rows, 1.0F);
   for (int i = 0; i < 200; ++i) {
-    const auto wrong = static_cast<std::uint64_t>(it.rng.below(13)) + 32;  // 30 %, more or less
+    const auto wrong = static_cast<std::uint64_t>(it.rng.below(13)) + 32;  // about 30 %
     const devices::StepReport report{.correct = rows - wrong, .rows = rows};
     it.watch.computed(report, {features, {}, rows, {}}, rows);
   }
@@ -297,7 +297,7 @@ TEST_CASE("Stream watch: outliers are counted by feature, and the first is named
   Watched it;
   it.batch(0, 20, {2, 0});
   CHECK(it.metrics["feature_outliers_total/temp"] == 2);
-  CHECK(it.log.count("clipped") == 0);  // nobody knows yet what is usual
+  CHECK(it.log.count("clipped") == 0);  // the usual value is still unknown
   it.batches(10, 0);
   it.batch(0, 20, {1, 0});
   it.batch(0, 20, {0, 4});
@@ -331,7 +331,7 @@ TEST_CASE("Stream watch: what a feature that has moved is like is shown again af
   it.batches(30, 0, 40);
   REQUIRE(it.status.stream_findings().moved.size() == 1);
   const auto first = it.status.stream_findings().moved.front();
-  it.batches(7, 0, 40);                                       // looked at together
+  it.batches(7, 0, 40);                                       // evaluated together
   CHECK(it.status.stream_findings().moved.front() == first);  // values alone wait
   it.clock.advance_by(std::chrono::seconds(6));
   it.batches(7, 0, 40);
@@ -343,9 +343,9 @@ TEST_CASE("Stream watch: a feature that stands still is told once, counted and m
   it.batches(300, 0);
   it.stuck = true;
   it.batches(300, 0);
-  CHECK(it.log.count("a feature stands still") == 1);
+  CHECK(it.log.count("a feature is constant") == 1);
   CHECK(it.status.stream_findings().stuck == std::vector<std::string>{"temp"});
   CHECK(it.metrics["stream_changes_total"] == 1);
   REQUIRE(it.status.history()->marks().size() == 1);
-  CHECK(it.status.history()->marks()[0].phrase == "feature temp stands still");
+  CHECK(it.status.history()->marks()[0].phrase == "feature temp is constant");
 }

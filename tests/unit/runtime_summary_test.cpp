@@ -22,7 +22,7 @@ Summary example() {
   s.digests_compared = 1396;
   DeviceSummary d;
   d.id = "device \"1\"\n";
-  d.rows_consumed = 18'446'744'073'709'551'615ULL;  // no detour over double
+  d.rows_consumed = 18'446'744'073'709'551'615ULL;  // without conversion to double
   d.rows_trained = 27'990;
   d.rows_waiting = 10;
   d.rows_dropped = {{"malformed", 3}, {"bad_label", 2}};
@@ -88,7 +88,7 @@ TEST_CASE("Summary: what was written is read back, number by number") {
   CHECK(read->devices[0].rows_consumed == s.devices[0].rows_consumed);
   CHECK(read->devices[0].rows_dropped == s.devices[0].rows_dropped);
   CHECK(read->devices[0].first_step_s == 0.125);
-  CHECK_FALSE(read->devices[0].restarts);  // only who starts devices again knows
+  CHECK_FALSE(read->devices[0].restarts);  // only a supervisor counts restarts
   Summary watched = example();
   watched.devices[0].restarts = 2;
   CHECK(Json::parse(to_json(watched))["devices"][0]["restarts"] == 2);
@@ -157,7 +157,7 @@ TEST_CASE("Summary: the last rows of all devices add up by class name, and by ro
 }
 
 TEST_CASE("Summary: a largest class that is not among those listed is not made up of those that are") {
-  // 400 of 1000 rows are of classes that are listed, most of the others of one that is not.
+  // 400 of 1000 rows are of listed classes, most of the others of one unlisted class.
   const OwnScores one{.rows = 1000,
                       .loss = 0.1,
                       .accuracy = 0.5,

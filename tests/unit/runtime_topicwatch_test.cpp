@@ -10,7 +10,7 @@ namespace {
 
 using Answers = std::vector<stream::TopicFacts>;
 
-/// A broker whose answer is what the test says.
+/// A broker whose answer the test sets.
 class Told final : public stream::TopicLookup {
  public:
   explicit Told(const Result<Answers>& answer) : answer_(answer) {}
@@ -25,7 +25,7 @@ struct Asked {
   NodeStatus status;
   Result<Answers> answer{Answers{{2, {}}, {1, {}}}};
   TopicWatch watch{clock, status, {{"t"}, {"c", true}}, std::make_unique<Told>(answer)};
-  /// The next question, and how long it was to wait for it.
+  /// The next request, and its delay.
   Duration ask() {
     const TimePoint from = clock.now();
     const Turn turn = watch.step();

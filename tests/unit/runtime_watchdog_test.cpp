@@ -21,8 +21,8 @@ using namespace rivulet::runtime;
 using namespace rivulet::testing;
 using namespace std::chrono_literals;
 
-// Not in an anonymous namespace: their names must show in the stacks. They wait in a loop, so that nothing is
-// a tail call and the frame stays.
+// Not in an anonymous namespace: their names must be in the stacks. They wait in a loop, to prevent a tail
+// call that would drop the frame.
 [[gnu::noinline]] void stalled_in_training() {
   while (true) pause();
 }
@@ -36,8 +36,7 @@ using namespace std::chrono_literals;
 [[gnu::noinline]] void blocked_in_communication() {
   int ends[2];
   if (pipe(ends) != 0) return;
-  pollfd wanted{ends[0], POLLIN,
-                0};  // poll, not read: ThreadSanitizer holds signals back while a thread reads
+  pollfd wanted{ends[0], POLLIN, 0};  // poll, not read: ThreadSanitizer delays signals while a thread reads
   while (poll(&wanted, 1, -1) != 1) {
   }
 }
@@ -47,7 +46,7 @@ namespace {
 // ThreadSanitizer makes every process with threads wait a second before it ends.
 const double exit_pause_s = std::string(RIVULET_SANITIZE) == "thread" ? 1 : 0;
 
-constexpr Duration deadline = 2s;  // long enough that a busy machine cannot fake a stall or hide an end
+constexpr Duration deadline = 2s;  // long enough that a loaded machine cannot fake a stall or hide an end
 
 struct Outcome {
   int status = 0;
@@ -55,7 +54,7 @@ struct Outcome {
   std::string errors;
 };
 
-/// `body` in a child process of its own, with its stderr in a pipe.
+/// Runs `body` in a child process with its stderr in a pipe.
 class Child {
  public:
   template <class Body>
@@ -65,7 +64,7 @@ class Child {
     pid_ = fork();
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
-      alarm(20);  // a watchdog that does not bite must not leave a spinning orphan
+      alarm(20);  // a watchdog that does not fire must not leave a spinning orphan
       dup2(ends[1], STDERR_FILENO);
       close(ends[0]);
       close(ends[1]);
@@ -75,7 +74,7 @@ class Child {
     close(ends[1]);
     errors_ = ends[0];
   }
-  /// Waits for its end; its stderr is read, or left to fill up.
+  /// Waits for its end; reads its stderr, or lets the pipe fill up.
   Outcome finish(bool drain = true) {
     Outcome out;
     char buffer[4096];
@@ -107,7 +106,7 @@ std::int64_t now_ns() {
 
 }  // namespace
 
-/// Three threads; `which` stands still from the beginning, the others show signs of life.
+/// Three threads; `which` is stalled from the start, the others show signs of life.
 [[gnu::noinline]] void plant_stall(const std::string& which, Duration limit) {
   static std::atomic<std::int64_t> alive{0};
   const std::int64_t start = now_ns();
@@ -195,11 +194,11 @@ TEST_CASE(
                   }});
   Watchdog patient(60s);
   patient.start();
-  CHECK(patient.content());  // before it has looked for the first time
+  CHECK(patient.content());  // before its first check
   CHECK_FALSE(watchdog.content());
   watchdog.start();
   while (!watchdog.content()) std::this_thread::yield();
-  for (int seen = 0; seen < 5; seen = looks) looks.wait(seen);  // longer than the start alone is believed
+  for (int seen = 0; seen < 5; seen = looks) looks.wait(seen);  // longer than the grace period of the start
   while (!watchdog.content()) std::this_thread::yield();
   stuck = true;
   while (watchdog.content()) std::this_thread::yield();

@@ -12,7 +12,7 @@ using namespace rivulet::stream;
 
 namespace {
 
-/// A folder of its own that goes away with the test.
+/// A folder that is removed with the test.
 struct Folder {
   Folder() : path(std::filesystem::temp_directory_path() / "rivulet_dataset_test") {
     std::filesystem::remove_all(path);

@@ -95,12 +95,12 @@ TEST_CASE("Decoder: random and mutated bytes never crash and never let a bad row
         if (bytes.empty()) break;
       }
     }
-    // An exact heap copy, so that a sanitizer sees one byte too far.
+    // An exact heap copy, so that a sanitizer detects an overread of one byte.
     const std::vector<char> exact(bytes.begin(), bytes.end());
     auto& decoder = *decoders[static_cast<std::size_t>(input) % decoders.size()];
     const auto& config = configs[static_cast<std::size_t>(input) % decoders.size()];
     const auto read = read_all(decoder, {.value = std::as_bytes(std::span(exact))});
-    wrong += read.rows.empty() && read.drops.empty() ? 1 : 0;  // nothing vanishes silently
+    wrong += read.rows.empty() && read.drops.empty() ? 1 : 0;  // no row vanishes silently
     rows += read.rows.size();
     for (const auto& row : read.rows) {
       for (const auto x : row) wrong += std::isfinite(x) ? 0 : 1;
@@ -112,7 +112,7 @@ TEST_CASE("Decoder: random and mutated bytes never crash and never let a bad row
     }
   }
   CHECK(wrong == 0);
-  CHECK(rows > 10'000);  // the mutations leave enough alone to reach the deep paths
+  CHECK(rows > 10'000);  // mutations leave enough intact to reach the deep paths
 }
 
 TEST_CASE("Decoder: a JSON integer of any length is a number, and spoils no row beside it") {
@@ -129,7 +129,7 @@ TEST_CASE("Decoder: a JSON integer of any length is a number, and spoils no row 
                                                         {500, 5}});
   const auto endless = read_text(config, R"({"x":1)" + std::string(400, '0') + R"(,"y":1})");
   CHECK(endless.drops == std::vector{DropReason::nonfinite_value});
-  // The first below what 64 bits hold has as many digits as the last that they hold.
+  // The first value below the range of 64 bits has as many digits as the last one within it.
   const auto lowest =
       read_text(config, R"([{"x":-9223372036854775808,"y":1},{"x":-9223372036854775809,"y":2},)"
                         R"({"x":-9999999999999999999,"y":3}])");

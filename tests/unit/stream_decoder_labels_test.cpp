@@ -33,7 +33,7 @@ std::string row_of(const std::string& label) {
   return R"({"x":1,"label":)" + label + "}\n";
 }
 
-/// Classes of the rows that were read.
+/// Classes of the decoded rows.
 std::vector<float> classes(const Read& read) {
   std::vector<float> out;
   for (const auto& row : read.rows) out.push_back(row.back());
@@ -94,7 +94,7 @@ TEST_CASE("Decoder: a label that is not in the list is dropped as a bad label, a
   read = read_text(csv_of({"1", "2"}), "5,1.0\n5,ok\n5,2\n");
   CHECK(classes(read) == std::vector<float>{1});
   CHECK(read.drops == std::vector(2, DropReason::bad_label));
-  // What can be no label at all is of another type, as without a list.
+  // Values that cannot be labels have a wrong type, as without a list.
   read = read_text(json_of({"ok", "fault"}), row_of("null") + row_of("[1]") + row_of("{}"));
   CHECK(read.drops == std::vector(3, DropReason::wrong_type));
   CHECK(read_text(csv_of({"ok", "no"}), "5,\n").drops == std::vector{DropReason::missing_field});
@@ -107,7 +107,7 @@ TEST_CASE("Decoder: text without a list is told what is missing") {
   CHECK(read.details.at(0) == "the label is not a number, and no list of classes is configured: fault");
   config.classes = 0;
   CHECK(read_text(config, row_of("true")).details.at(0) == "the target is not a number: true");
-  config.class_names = {"true", "false"};  // of a regression: nobody looks at it
+  config.class_names = {"true", "false"};  // of a regression: unused
   CHECK(read_text(config, row_of("true")).drops == std::vector{DropReason::wrong_type});
   CHECK(classes(read_text(config, row_of("2.5"))) == std::vector<float>{2.5F});
 }
@@ -143,7 +143,7 @@ TEST_CASE("Decoder: features are called what the configuration calls them") {
   auto open = json;
   open.features = {"grid", "temp"};
   open.shape = {5};
-  CHECK(make_decoder(open)->feature(0).empty());  // nobody knows where the list ends
+  CHECK(make_decoder(open)->feature(0).empty());  // the list has no known end
   CHECK(make_decoder(open)->column_name(1) == "1");
   open.features = {"fan.x[:]"};
   CHECK(make_decoder(open)->column_name(1) == "fan.x[1]");

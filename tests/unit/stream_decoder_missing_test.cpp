@@ -8,7 +8,7 @@
 #include "stream/narrowing.h"
 #include "tests/support/decoding.h"
 
-// What becomes of values that are missing, and of differences that 32 bits cannot hold.
+// Missing values, and differences that 32 bits cannot represent.
 using namespace rivulet;
 using namespace rivulet::testing;
 using stream::Fill;
@@ -75,7 +75,7 @@ TEST_CASE("Decoder: a row without any value is dropped, and so is one that ends 
     const auto read = read_text(config, row_text(format, "-999", ""));
     CHECK(read.drops == std::vector{DropReason::missing_field});
     CHECK(read.details.at(0) == "the row has no value for any feature");
-    // A number says what nothing means, for the whole row, too.
+    // A number also replaces the features of a whole missing row.
     CHECK(read_text(two(format, {Fill::Kind::number, 0}), row_text(format, "-999", "")).rows.size() == 1);
   }
   CHECK(read_text(two("csv", {Fill::Kind::mean}), "1").drops == std::vector{DropReason::missing_field});
@@ -132,10 +132,10 @@ TEST_CASE("Decoder: the last value of the partition, where there is one") {
     CHECK(read_at(*decoder, 0, 0, lacking).drops == std::vector{DropReason::missing_field});
     CHECK(read_at(*decoder, 0, 1, whole).rows.size() == 1);
     CHECK(read_at(*decoder, 0, 2, lacking).rows.at(0) == std::vector<float>{3, 2, 1});
-    // Of another partition nothing is known.
+    // Another partition has no last value.
     CHECK(read_at(*decoder, 1, 7, lacking).drops == std::vector{DropReason::missing_field});
     CHECK(read_at(*decoder, 0, 3, lacking).rows.at(0) == std::vector<float>{3, 2, 1});
-    // Read again from further back: what came later is not what was last.
+    // Read again from an earlier offset: later values do not count as the last.
     CHECK(read_at(*decoder, 0, 2, lacking).drops == std::vector{DropReason::missing_field});
   }
   const auto normal = make_decoder(two("json", {Fill::Kind::last}, true));
@@ -162,7 +162,7 @@ TEST_CASE("Decoder: a JSON list that is missing is as many missing values as its
   CHECK(some.rows[0][3] == 3);
   CHECK(some.rows[0][4] == 7);
   CHECK(nan_at(some, 0, 5));
-  // A list that is there, and too short, is broken.
+  // A list that is present but too short is invalid.
   CHECK(read_text(config, R"({"t":1,"x":[1,2],"p":[{"v":[0,7]},{"v":[0,7]}],"y":1})").drops ==
         std::vector{DropReason::wrong_shape});
 }
@@ -215,7 +215,7 @@ TEST_CASE("Decoder: differences that 32 bits cannot hold are counted while someb
   const auto features = decoder->narrowing();
   REQUIRE(features.size() == 2);
   CHECK(features[0].differences == 39);
-  CHECK(features[0].lost == 39);  // numbers lie 8 apart there
+  CHECK(features[0].lost == 39);  // floats are 8 apart there
   CHECK(features[0].least == 100'000'000);
   CHECK(features[0].greatest == 100'000'039);
   CHECK(features[1].lost == 0);

@@ -7,8 +7,7 @@
 #include "stream/text_body.h"
 #include "tests/support/decoding.h"
 
-// Rows as they come: what lies around the text of a record, numbers that are written as people write them,
-// and rows of another kind.
+// Real-world rows: bytes around the text of a record, numbers as people write them, and rows of another kind.
 using namespace rivulet;
 using namespace rivulet::testing;
 
@@ -51,7 +50,7 @@ TEST_CASE("Decoder: text in Confluent's frame is read, binary in it is named") {
     CHECK(read.drops == std::vector{DropReason::malformed});
     CHECK(read.details.at(0) == "looks like Avro or Protobuf in Confluent's framing, schema 42");
   }
-  // A zero alone is not a frame, nor is UTF-16.
+  // A single zero is not a frame, nor is UTF-16.
   CHECK(stream::text_body(record_of(std::string(5, '\0')).value, stream::TextKind::json).binary == false);
   const std::string wide("\0{\0\"\0t", 6);
   CHECK_FALSE(stream::text_body(record_of(wide).value, stream::TextKind::json).schema);
@@ -71,7 +70,7 @@ TEST_CASE("Decoder: a decimal comma, where it is configured") {
   csv.decimal = ',';
   csv.settings.set("decode.csv.delimiter", std::string(";"));
   CHECK(read_text(csv, "a;23,5;-1,5e1;0,25\na;7;8;9").rows == Rows{{23.5F, -15, 0.25F}, {7, 8, 9}});
-  // A point would be something else there.
+  // A point has another meaning there.
   CHECK(read_text(csv, "a;1.234,5;1;1\na;1.5;1;1\na;1,2,3;1;1").drops ==
         std::vector(3, DropReason::wrong_type));
   DecodeConfig json = plain_json();
@@ -149,6 +148,6 @@ TEST_CASE("JSON place: the value at the end of a path, as it is written") {
   CHECK(at(json, "a[2]") == "[ [2] , -3e4 ]");
   CHECK(at(json, "c") == "null");
   for (const char* none : {"d", "a[3]", "a.b", "c.d", "a[0][0]", "a[0:2]"}) CHECK(at(json, none) == "none");
-  // Whatever it is given, it ends.
+  // It ends for any input.
   for (std::size_t size = 0; size <= json.size(); ++size) at(json.substr(0, size), "a[2][1]");
 }

@@ -251,12 +251,12 @@ TEST_CASE("Decoder: a record can be left half read and continued") {
   for (const auto& [config, bytes] : cases) {
     CAPTURE(config.format);
     const auto decoder = make_decoder(config);
-    const std::string copy = bytes;  // lives as long as the source keeps it
+    const std::string copy = bytes;  // lives as long as in the source
     float x = 0;
     float y = 0;
     decoder->begin(record_of(copy));
     for (int i = 0; i < 4; ++i) {
-      // Between two calls anything may happen but begin(): the slab was full here.
+      // Between two calls anything may happen except begin(): the slab was full here.
       const auto step = decoder->next({{&x, 1}, {&y, 1}});
       CHECK(step.kind == Decoded::Kind::row);
       CHECK(x == 10 + i);
@@ -264,7 +264,7 @@ TEST_CASE("Decoder: a record can be left half read and continued") {
     }
     CHECK(decoder->next({{&x, 1}, {&y, 1}}).kind == Decoded::Kind::end);
     CHECK(decoder->next({{&x, 1}, {&y, 1}}).kind == Decoded::Kind::end);
-    decoder->begin(record_of(copy));  // and a record given up half-way leaves nothing behind
+    decoder->begin(record_of(copy));  // and a record abandoned half-way leaves no trace
     CHECK(decoder->next({{&x, 1}, {&y, 1}}).kind == Decoded::Kind::row);
     decoder->begin(record_of(copy));
     CHECK(decoder->next({{&x, 1}, {&y, 1}}).kind == Decoded::Kind::row);

@@ -12,7 +12,7 @@ using namespace rivulet::stream;
 
 namespace {
 
-/// n records without content; record i is of class i % classes.
+/// n empty records; record i is of class i % classes.
 class Labelled final : public Dataset {
  public:
   Labelled(std::size_t n, int classes) : n_(n), classes_(classes) {}
@@ -108,7 +108,7 @@ TEST_CASE(
   CHECK(sent == 11);
   CHECK(window.outstanding() <= 10'000);
   window.committed(-1);
-  window.committed(50);  // an older reader's commit says nothing about ours
+  window.committed(50);  // an older reader's commit does not count for ours
   CHECK_FALSE(window.has_room(800));
   window.committed(101);
   CHECK(window.has_room(800));

@@ -65,7 +65,7 @@ TEST_CASE("Notices: the brokers are out of reach from when the last is gone unti
   notices.client_error(all_brokers_down, "1/1 brokers are down");
   notices.answered();
   CHECK(notices.unreachable().empty());
-  // What was answered had been sent before the last one went, of which the client does not speak again.
+  // The request was answered before the last connection closed, and the client does not report it again.
   notices.statistics(R"({"brokers":{"k":{"nodeid":1,"state":"TRY_CONNECT"}}})");
   CHECK(notices.unreachable() == "no broker of kafka:9092 can be reached (Disconnected)");
   notices.statistics("{}");

@@ -63,7 +63,7 @@ TEST_CASE("Rate: time that seems to go back changes nothing") {
   rate.arrived(100, at(1));
   rate.arrived(100, at(0.2));
   CHECK(rate.rows_per_second(at(2)) == doctest::Approx(200));  // 200 rows in the second since the first
-  // Earlier than the first row there is no time to divide by: the shortest there is, a tenth of a second.
+  // Before the first row there is no interval to divide by: uses the minimum, a tenth of a second.
   CHECK(rate.rows_per_second(at(0)) == doctest::Approx(2000));
   rate.arrived(100, at(2.5));
   CHECK(rate.rows_per_second(at(2.5)) == doctest::Approx(200));  // 300 rows in one and a half

@@ -52,7 +52,7 @@ std::string numbered_lines(int n) {
   return text;
 }
 
-/// Rows of a synthetic source until the clock has gone `how_far`, polled every `step`.
+/// Rows of a synthetic source until the clock has advanced by `how_far`, polled every `step`.
 std::map<std::int64_t, std::vector<float>> synthetic_rows(Duration step, Duration how_far) {
   VirtualClock clock;
   SyntheticSourceConfig config{.columns = 4, .classes = 3, .seed = 9};

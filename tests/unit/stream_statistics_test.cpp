@@ -1,4 +1,4 @@
-// What a Kafka client tells of itself, as a real one told it, and as none should.
+// Statistics of a Kafka client: recorded ones, and invalid ones.
 #include "stream/kafka/statistics.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ std::string recorded() {
   return read_file(source_path("tests/support/statistics/two_brokers.json"));
 }
 
-/// The recorded ones with another value in one place.
+/// The recorded ones with one changed value.
 std::string with(const std::string& place, const nlohmann::json& value) {
   auto all = nlohmann::json::parse(recorded());
   all[nlohmann::json::json_pointer(place)] = value;
@@ -37,14 +37,14 @@ const std::string second_broker = "/brokers/127.0.0.1:40915~12";
 TEST_CASE("Statistics: brokers, round trips and the queue of a real client, each counted once") {
   const auto told = Statistics::parse(recorded());
   REQUIRE(told);
-  CHECK(told->brokers_up == 2);  // "GroupCoordinator" is one of them once more
+  CHECK(told->brokers_up == 2);  // "GroupCoordinator" is one of them again
   REQUIRE(told->answers.size() == 2);
   CHECK(told->answers[0].broker == 2);
   CHECK(told->answers[0].mean_seconds == doctest::Approx(0.125181));
   CHECK(told->answers[1].broker == 1);
   CHECK(told->answers[1].mean_seconds == doctest::Approx(9e-6));
   CHECK(told->throttle_seconds == 0);
-  CHECK(told->queue_records == 1991);  // both partitions tell the length of the one queue
+  CHECK(told->queue_records == 1991);  // both partitions report the length of their common queue
   CHECK(told->queue_bytes == 19910);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("Statistics: a broker that is down, that does not answer, that throttl
 
 TEST_CASE("Statistics: partitions whose leader owes an answer, or has no connection, are found") {
   const auto usual = Statistics::parse(recorded());
-  REQUIRE(usual->silent.size() == 3);  // a fetch is on its way, for half a second at most
+  REQUIRE(usual->silent.size() == 3);  // a fetch is in flight, for half a second at most
   CHECK(usual->silent[1].topic == "t");
   CHECK(usual->silent[1].partition == 1);
   CHECK(usual->silent[1].seconds == doctest::Approx(0.497996));
@@ -67,7 +67,7 @@ TEST_CASE("Statistics: partitions whose leader owes an answer, or has no connect
   REQUIRE(down->silent.size() == 3);
   CHECK(down->silent[0].seconds > 1e9);
   const auto elsewhere = Statistics::parse(with("/topics/t/partitions/0/leader", 1));
-  REQUIRE(elsewhere->silent.size() == 2);  // broker 1 was asked nothing
+  REQUIRE(elsewhere->silent.size() == 2);  // no request is pending at broker 1
   CHECK(elsewhere->silent[0].partition == 1);
 }
 

@@ -1,4 +1,4 @@
-// What wakes the thread of connections before its tick. Rung before it waits: no test depends on time.
+// Wakes the connection thread before its tick. Rung before it waits: no test depends on time.
 #include "sync/transport/gloo/alarm.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What policy auto does with its budget: what was spent too much, too little, or ahead.
+// Budget of policy auto: overspent, underspent, and spent ahead.
 #include <doctest/doctest.h>
 
 #include "sync/controllers/sync_choice.h"
@@ -74,7 +74,7 @@ TEST_CASE("Auto: of a budget that only steers five hundred rows are spent ahead,
   CHECK(eager.state().memory.front().values[ahead_at] < 0.2);
   CHECK(bytes_in(eager, 2000) == doctest::Approx(bytes_in(even, 2000)).epsilon(0.03));
 
-  world.in_common = 1;  // fewer agreements learn as much there
+  world.in_common = 1;  // there, fewer synchronizations learn as much
   world.record_bytes = 1'000;
   Group alike(world);
   Group alike_even(world);

@@ -1,4 +1,4 @@
-// sync.policy = "auto" where there is nothing to learn (tests/support/auto_group.h).
+// sync.policy = "auto" after convergence (tests/support/auto_group.h).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,14 +18,14 @@ bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-/// A fast link, on which all parameters or every fourth step are affordable.
+/// A fast link that affords all parameters, or every fourth step.
 World learned() {
   World world;
   world.loss = 2;
   return world;
 }
 
-/// Its loss falls for some agreements, then stays.
+/// Its loss falls for some synchronizations, then stays.
 void learn(Group& group) {
   for (int i = 0; i < 20; ++i) {
     group.world().loss *= 0.8;
@@ -128,7 +128,7 @@ TEST_CASE("Auto: a small loss that jumps by chance ends no rest") {
 TEST_CASE("Auto: movements within their noise are no streams that differ, and it is said") {
   World world = learned();
   world.in_common = 0;
-  world.signal_spread = 1;  // of nothing
+  world.signal_spread = 1;  // without signal
   world.signal = 0;
   Group group(world);
   learn(group);

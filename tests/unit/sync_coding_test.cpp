@@ -1,4 +1,4 @@
-// Sparse vectors as few bits: which numbers are the largest, where they lie, what they are.
+// Sparse vectors in few bits: the selection of the largest elements, their positions, their values.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace rivulet::sync;
 
 namespace {
 
-/// The largest first, of equal ones the lower positions, nothing that is 0 or no number.
+/// The largest first; of equal ones the lower positions; neither zeros nor non-finite values.
 template <class T>
 std::vector<std::uint32_t> by_size(const std::vector<T>& numbers) {
   std::vector<std::uint32_t> all;
@@ -28,7 +28,7 @@ std::vector<std::uint32_t> by_size(const std::vector<T>& numbers) {
   return all;
 }
 
-/// What a sort selects.
+/// The selection by a sort.
 std::vector<std::uint32_t> first_of(std::vector<std::uint32_t> by_size, std::size_t k) {
   by_size.resize(std::min(k, by_size.size()));
   std::sort(by_size.begin(), by_size.end());
@@ -66,8 +66,8 @@ TEST_CASE_TEMPLATE("Selection: takes what a sort would take, whatever the number
     for (std::size_t i = 0; i < count; ++i) {
       normal[i] = static_cast<T>(rng.normal());
       ties[i] = static_cast<T>(static_cast<int>(rng.below(5)) - 2);
-      // A sample at equal distances sees few of the large ones.
-      // Sizes that differ in their last bit only, between two that are far away.
+      // A sample at equal distances contains few of the large ones. Sizes differ only in the last bit,
+      // between two that are far away.
       near[i] = i % 3 == 0 ? std::nextafter(T{1}, T{2}) : T{1};
       spikes[i] = static_cast<T>(i % 8 == 3 ? 100 * rng.normal() : 1e-3 * rng.normal());
     }
@@ -136,7 +136,7 @@ TEST_CASE("Positions: those that lie together take less than random ones, by eit
   std::vector<std::uint32_t> layers;  // one layer in ten has entries, at random
   for (const std::uint32_t at : drawn_positions(30'000, 0.1, 5)) layers.push_back(270'000 + at);
   CHECK(static_cast<double>(cost_of_positions(layers).bits) < 0.7 * entropy_bits(layers.size(), 300'000));
-  std::vector<std::uint32_t> runs;  // pairs far from each other: a Rice code serves neither gap
+  std::vector<std::uint32_t> runs;  // pairs far from each other: a Rice code suits neither gap
   for (std::uint32_t i = 0; i < 1000; ++i)
     for (std::uint32_t k = 0; k < 9; ++k) runs.push_back(i * 16'000 + k);
   const auto cost = cost_of_positions(runs);
@@ -196,7 +196,7 @@ TEST_CASE("Values: each code comes back as near as its bits allow") {
     group[i] = static_cast<std::uint32_t>(i / 200);
     values[i] = static_cast<float>(rng.normal() * std::pow(10.0, group[i]));
   }
-  values[7] = 3e38F;  // a bfloat16 of it would be an infinity if it was rounded like the others
+  values[7] = 3e38F;  // rounded like the others, its bfloat16 would be infinite
   group[7] = 3;
   for (const char* name : {"f32", "f16", "bf16", "i8", "sign"}) {
     CAPTURE(name);

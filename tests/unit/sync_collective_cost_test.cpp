@@ -1,4 +1,4 @@
-// The published cost of collectives, and the controllers that choose by what exchanges took.
+// The published cost of collectives, and the controllers that choose by measured exchange times.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
 
 using Cost = double (*)(const LinkCost&, std::size_t, const SparseBytes&);
 
-/// Of N bytes of values, and as many of positions: where two costs are equal, latency times bandwidth
-/// over these bytes. Both are linear in the latency.
+/// With N bytes of values, and as many of positions: latency times bandwidth over these bytes at which two
+/// costs are equal. Both are linear in the latency.
 double threshold(Cost one, Cost other, std::size_t world) {
   const auto difference = [&](double latency) {
     return one({latency, 1}, world, {1, 1}) - other({latency, 1}, world, {1, 1});
@@ -33,7 +33,7 @@ double threshold(Cost one, Cost other, std::size_t world) {
   return -difference(0) / (difference(1) - difference(0));
 }
 
-/// Milliseconds of a model's numbers at 4 bytes each, N = 8.
+/// Milliseconds for a model's elements at 4 bytes each, N = 8.
 std::array<double, 3> milliseconds(double parameters, double share, double gigabits, double latency) {
   const LinkCost link{latency, 1 / (gigabits * 1.25e8)};
   const double bytes = 4 * parameters * share;
@@ -41,7 +41,7 @@ std::array<double, 3> milliseconds(double parameters, double share, double gigab
           1e3 * shared_tree_seconds(link, 8, {bytes, bytes})};
 }
 
-/// A group whose link is a formula, planning by one controller of collectives.
+/// A group with a computed link and one controller of collectives.
 class LinkGroup {
  public:
   LinkGroup(std::size_t world, std::string_view collective, double keep = 0.01,
@@ -63,7 +63,7 @@ class LinkGroup {
     table_.sections.resize(world);
   }
 
-  /// One round; the collective that the next one goes by.
+  /// One round; returns the collective of the next.
   std::string round() {
     const Schedule entered = state_.last.next;
     const auto halves = static_cast<double>(entered.way.payload_bytes) / 2;
@@ -161,7 +161,7 @@ TEST_CASE("Collective cost: the least of the three is the one that the published
                                                                : 2;
     const double costs[] = {ring, tree, gather};
     const auto least = std::min_element(costs, costs + 3) - costs;
-    // Of equal costs either is right.
+    // Of equal costs either is correct.
     CHECK(costs[rule] <= costs[least] * (1 + 1e-9));
     ++chosen[rule];
   }
@@ -242,7 +242,7 @@ TEST_CASE("Shared index: devices that keep too much gather until they keep half 
     REQUIRE(group.after(120) == "shared_index");
     group.kept = 40;
     CHECK(group.after(60) == "gather");
-    group.kept = 15;  // below the limit, not below half of it
+    group.kept = 15;  // below the limit, but not below half of it
     CHECK(group.after(60) == "gather");
     group.kept = 5;
     CHECK(group.after(120) == "shared_index");
@@ -252,7 +252,7 @@ TEST_CASE("Shared index: devices that keep too much gather until they keep half 
 TEST_CASE(
     "Learned collective: what too much is kept for comes again, also where the other takes hardly longer") {
   LinkGroup group(8, "learned");
-  // Eight tenths of what the other takes.
+  // Eight tenths of the other's time.
   const double bytes = static_cast<double>(group.last().next.way.payload_bytes) * 1e-7;
   group.link = {0.221 * bytes, 1e-7};
   REQUIRE(group.after(120) == "shared_index");
@@ -310,7 +310,7 @@ TEST_CASE("Learned collective: what one pair is due for waits while something el
     const auto way = [&](double gain) { return group.step(flat(gain)).now.way.value().collective; };
     for (int i = 0; i < rounds; ++i) way(0.95);
     CHECK(group.step(flat(0.1)).now.way.value().compressor ==
-          "dense");  // what came before has been learned of
+          "dense");  // the earlier times have been learned
     const double* changes = nullptr;
     for (ControllerMemory& own : group.state.memory)
       if (own.name == "collective/learned") changes = &own.values.at(2);
@@ -324,7 +324,7 @@ TEST_CASE("Learned collective: what one pair is due for waits while something el
 
 TEST_CASE("Learned collective: memory that somebody else has written is read as it may be") {
   LinkGroup group(8, "learned");
-  group.after(2);  // it has seen what an exchange takes
+  group.after(2);  // it has measured an exchange
   for (const double strange : {9.0, 0.5, -3.0, 1e300}) {
     auto& memory = group.memory();
     std::ranges::fill(memory, strange);

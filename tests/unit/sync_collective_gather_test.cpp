@@ -1,4 +1,4 @@
-// What gather takes from a peer, and what it refuses because the plan does not allow it.
+// What gather accepts from a peer, and what it rejects because it violates the plan.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Gathering {
     exchange.view = 1;
     exchange.round = 5;
   }
-  /// Rank 1 sends this header with a payload behind it; what rank 0 makes of it.
+  /// Rank 1 sends this header and a payload; returns rank 0's result.
   Progress meet(const sync::PayloadHeader& header) {
     REQUIRE(gather->begin(ranks[0], exchange));
     std::array<std::byte, sync::payload_header_bytes + 16> message{};

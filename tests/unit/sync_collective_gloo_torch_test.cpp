@@ -73,7 +73,7 @@ TEST_CASE("Gloo bind: auto is the address from which the brokers are reached, by
     REQUIRE_MESSAGE(address, address.error().message);
     CHECK((address.value() == "127.0.0.1" || address.value() == "::1"));
   }
-  // Every address of this machine is reached from itself, and goes before a loopback address.
+  // Every address of this machine is reachable from itself, and is preferred to a loopback address.
   std::istringstream own_addresses(output_of("hostname -I"));
   for (std::string own; own_addresses >> own;) {
     CHECK(sync::local_peer_address(towards({own})).value() == own);
@@ -91,7 +91,7 @@ Status begin_view(const sync::Connect& connect) {
   return transport ? ok() : Status(transport.error());
 }
 
-/// Each try waits a moment for an address.
+/// Each attempt waits a moment for an address.
 bool a_view_begins(const sync::Connect& connect) {
   constexpr int tries = 60;
   for (int i = 0; i < tries; ++i)
@@ -113,7 +113,7 @@ TEST_CASE("Gloo bind: with auto, a network that comes up late ends no device: vi
   CHECK(view.error().message.find("sync.bind = \"auto\"") != std::string::npos);
   CHECK(a_view_begins(connect.value()));
   CHECK(begin_view(connect.value()));
-  CHECK(asked == 3);  // what is known is not asked again
+  CHECK(asked == 3);  // cached answers are not requested again
 }
 
 TEST_CASE("Gloo bind: with auto, who is asked for the brokers may take long, and holds no view up for that") {
@@ -237,11 +237,11 @@ TEST_CASE("Gloo advertise: without one an address passes unchanged") {
 }
 
 TEST_CASE("Gloo advertise: one side dials the advertised address and the other listens") {
-  // Local addresses above the public ones: both could dial, the lower rank does.
+  // Local addresses above the public ones: both could connect; the lower rank does.
   const Sealed a{blob_of("192.168.0.5", 4000), "34.0.0.5"}, b{blob_of("192.168.7.6", 4000), "34.0.0.6"};
   CHECK(ip_in(blob_for(0, a, 1, b).value()) == "34.0.0.6");
   CHECK(ip_in(blob_for(1, b, 0, a).value()) == "255.255.255.255");
-  // Only the one that advertises nothing can dial.
+  // Only the one without an advertised address can connect.
   const Sealed c{blob_of("172.16.0.9", 4000), ""}, d{blob_of("10.0.0.9", 4000), "34.0.0.9"};
   CHECK(ip_in(blob_for(0, c, 1, d).value()) == "34.0.0.9");
   CHECK(ip_in(blob_for(1, d, 0, c).value()) == "255.255.255.255");

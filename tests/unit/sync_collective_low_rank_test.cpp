@@ -1,5 +1,5 @@
-// Matrices as products of thin ones, summed on the way: nothing is lost, all ranks hold the same bits, and
-// the group comes closer from round to round.
+// Matrices as products of thin ones, summed in transit: nothing is lost, all ranks have the same bits, and
+// the approximation improves from round to round.
 #include <doctest/doctest.h>
 
 #include "sync/coding/low_rank.h"
@@ -10,7 +10,7 @@ using testing::CollectiveGroup;
 
 namespace {
 
-/// Tensors of 24 x 30, of 5 x 8 and of 7 numbers.
+/// Tensors of 24 x 30, of 5 x 8 and of 7 elements.
 CollectiveGroup low_rank(std::uint32_t world, std::int64_t rank = 2, std::size_t buffers = 5) {
   CollectiveGroup::Options options{.collective = "low_rank",
                                    .compressor = "low_rank",
@@ -106,7 +106,7 @@ TEST_CASE("Low rank: sends 2 (N - 1) / N slots") {
     auto group = low_rank(world, 2, 0);
     group.draw(0);
     group.run(0);
-    // 2 (24 + 30) of the first, 2 (5 + 8) of the second, and 7 as they are.
+    // 2 (24 + 30) of the first, 2 (5 + 8) of the second, and 7 uncompressed.
     const double slot = 4 * (2 * (24 + 30) + 2 * (5 + 8) + 7);
     const auto sent = static_cast<double>(group.ranks[0].counters().bytes_sent);
     const double n = world;
@@ -132,7 +132,7 @@ TEST_CASE(
   auto other = low_rank(3);
   other.draw(1);
   other.run(1);
-  // The other tensors have begun a round earlier.
+  // The other tensors began one round earlier.
   CHECK(std::equal(group.agreed[0].begin(), group.agreed[0].begin() + 720, other.agreed[0].begin()));
 }
 

@@ -26,7 +26,7 @@ TEST_CASE("Memory network: the group stands when the last one has come, and not 
   ranks.clocks[1].advance_to(at(3s));
   ranks.connect(1, 2, 2);
   CHECK(ranks[1].connected() == Progress::done);
-  CHECK(ranks[0].connected() == Progress::pending);  // its clock is not there yet
+  CHECK(ranks[0].connected() == Progress::pending);  // its clock has not reached that time
   CHECK(ranks.wakes[0].next == at(3s));
   ranks.clocks[0].advance_to(at(3s));
   CHECK(ranks[0].connected() == Progress::done);
@@ -80,13 +80,13 @@ TEST_CASE("Memory network: messages of one direction queue for the wire, those o
   CHECK(ranks[1].poll(second) == Progress::done);
 }
 
-/// A frame of Ethernet is full with Gloo's head of 48 bytes and these. With headers, and what Gloo's ends say
-/// besides, the links of the tests below carry one a second.
+/// These and Gloo's head of 48 bytes fill an Ethernet frame. With headers and Gloo's other traffic, the links
+/// of the tests below carry one frame per second.
 constexpr std::size_t one_frame = 1448 - 48;
 constexpr std::size_t on_the_link = 1514 + 2 * (48 + 66) + 66;
 constexpr sync::MemoryNetwork::Link frame_a_second{Duration::zero(), on_the_link};
 
-/// Two ranks that each send a frame to the third, over what is its own.
+/// Two ranks that each send a frame to the third, over its link.
 struct TwoToOne : Ranks {
   TwoToOne() : Ranks(3) {
     network.set_own_link("device-2", frame_a_second);
@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK(ranks[2].poll(ranks.from_1) == Progress::done);
   CHECK(ranks[2].poll(ranks.from_0) == Progress::pending);
   CHECK(ranks.wakes[2].next == at(4780ms));
-  // Its sender is gone: what is still on its way arrives before that is seen.
+  // Its sender is killed: messages in flight arrive before that is detected.
   ranks.network.kill("device-0");
   CHECK(ranks[2].healthy());
   ranks.clocks[2].advance_to(at(4780ms));
@@ -142,7 +142,7 @@ TEST_CASE("Memory network: a device's own link is slower to several peers at onc
   CHECK(ranks.wakes[2].next == at(3280ms));
 }
 
-/// When a rank has what it receives, to 20 ms.
+/// Time at which a rank has its received messages, to 20 ms.
 std::vector<Duration> arrivals(Ranks& ranks, std::uint32_t rank, const std::vector<Ticket>& tickets,
                                Duration from, Duration until) {
   std::vector<Duration> all(tickets.size(), Duration::zero());
@@ -165,7 +165,7 @@ TEST_CASE(
   for (auto& bytes : in) tickets.push_back(ranks[1].receive(0, Lane::payload, bytes));
   ranks.all_to(10s);
   for (int i = 0; i < 4; ++i) ranks[0].send(1, Lane::payload, out);
-  ranks.clocks[0].advance_to(at(13s));  // idle for one second: one frame is in the bucket again
+  ranks.clocks[0].advance_to(at(13s));  // idle for one second: the bucket holds one frame again
   for (int i = 0; i < 2; ++i) ranks[0].send(1, Lane::payload, out);
   CHECK(arrivals(ranks, 1, tickets, 10s, 15s) == std::vector<Duration>{10s, 10s, 11s, 12s, 13s, 14s});
 }
@@ -202,7 +202,7 @@ TEST_CASE("Memory network: a send over a device's own link is done when its sock
   CHECK(ranks[0].poll(second) == Progress::pending);
   ranks.all_to(10s);
   CHECK(ranks[0].poll(second) == Progress::done);
-  // A little one behind it finds room in the socket as soon as so much of the other has left.
+  // A small message after it finds space in the socket once enough of the other has left.
   const Ticket third = ranks[0].send(1, Lane::facts, little);
   ranks.all_to(11s);
   CHECK(ranks[0].poll(third) == Progress::done);
@@ -228,7 +228,7 @@ TEST_CASE(
   CHECK(ranks[1].poll(lost) == Progress::failed);
   CHECK(ranks[1].error().code == ErrorCode::timed_out);
   CHECK(ranks[1].error().message.find("rank 0 (device-0)") != std::string::npos);
-  CHECK_FALSE(ranks[0].healthy());  // the error runs round
+  CHECK_FALSE(ranks[0].healthy());  // the error propagates
 }
 
 TEST_CASE("Memory network: chunks of a long message are progress, so it may take longer than the deadline") {

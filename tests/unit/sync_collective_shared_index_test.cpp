@@ -1,4 +1,5 @@
-// One rank's largest numbers say which ones all sum: nothing is lost, and all ranks hold the same bits.
+// The positions of one rank's largest elements are summed by all: nothing is lost, and all ranks have the
+// same bits.
 #include <doctest/doctest.h>
 
 #include "tests/support/collective_group.h"
@@ -34,7 +35,7 @@ TEST_CASE("Shared index: the root is the rank whose largest numbers are largest,
   for (std::uint64_t round = 0; round < 8; ++round) {
     group.draw(round);
     const auto loudest = static_cast<std::uint32_t>((5 * round + 2) % 4);
-    // Each has one that is large, and is 0 where the others have theirs.
+    // Each has one large element, which is 0 on the others.
     for (std::uint32_t r = 0; r < 4; ++r)
       for (std::uint32_t other = 0; other < 4; ++other)
         group.mine[r][10 * (other + 1)] = other != r ? 0.0F : r == loudest ? 1000.0F : 900.0F;
@@ -61,7 +62,7 @@ TEST_CASE("Shared index: each rank is root once in as many rounds as there are r
   auto group = shared_index(4);
   for (std::uint64_t round = 0; round < 8; ++round) {
     group.draw(round);
-    // Each has one that is large, and is 0 where the others have theirs.
+    // Each has one large element, which is 0 on the others.
     for (std::uint32_t r = 0; r < 4; ++r)
       for (std::uint32_t other = 0; other < 4; ++other)
         group.mine[r][10 * (other + 1)] = other == r ? 1000.0F : 0.0F;

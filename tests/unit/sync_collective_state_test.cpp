@@ -1,4 +1,4 @@
-// A view's state on its way to who lacks it: one bit that changes there, and nothing of it is taken.
+// Transfer of a view's state: after a change of one bit in transit, the receiver rejects all of it.
 #include "sync/collective/state_exchange.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ using sync::Lane;
 
 namespace {
 
-/// The donor's wires: one bit of its `message`-th message of the state's lane is another one.
+/// The donor's transport: flips one bit of the `message`-th message in the state's lane.
 struct SpoilingWires final : WrappedTransport {
   using WrappedTransport::WrappedTransport;
   sync::Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
@@ -45,7 +45,7 @@ std::vector<std::byte> drawn(std::size_t size) {
   return bytes;
 }
 
-/// What rank 1 made of a state that rank 0 sent over such wires: "taken", or its error.
+/// Result on rank 1 for a state from rank 0 over such a transport: "taken", or its error.
 std::string sent_over(const std::vector<std::byte>& state, int message, std::optional<std::size_t> bit) {
   Ranks ranks(2);
   connect_all(ranks);

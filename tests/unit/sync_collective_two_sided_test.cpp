@@ -1,4 +1,4 @@
-// Slices that their owners add up and compress again: nothing is lost, and all ranks hold the same bits.
+// Slices that their owners sum and compress again: nothing is lost, and all ranks have the same bits.
 #include <doctest/doctest.h>
 
 #include "tests/support/collective_group.h"
@@ -26,7 +26,7 @@ TEST_CASE("Two-sided: all ranks agree on the same bits, and what is not agreed o
       std::size_t nonzero = 0;
       testing::check_that_nothing_is_lost(
           group, 40, [&](const std::vector<float>& agreed) { nonzero += testing::nonzero_of(agreed, 348); });
-      // A tenth of all numbers is agreed on in each round, however many ranks there are.
+      // Each round synchronizes a tenth of all elements, for any number of ranks.
       CHECK(nonzero > 40 * 348 * 6 / 100);
       CHECK(nonzero < 40 * 348 * 14 / 100);
     }
@@ -48,7 +48,8 @@ TEST_CASE("Two-sided: sends about two slots' bytes, whatever the size of the gro
     CAPTURE(world);
     const std::uint64_t parts = 2 * (world - 1) * slot(world);
     CHECK(sent_by(world) >= parts - 2 * world * 8);
-    CHECK(sent_by(world) <= parts + 2 * world * 16);  // tensors that a cut parts have a scale on each side
+    CHECK(sent_by(world) <=
+          parts + 2 * world * 16);  // a tensor divided between ranks has a scale on each side
   }
 }
 

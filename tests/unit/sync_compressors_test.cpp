@@ -1,4 +1,4 @@
-// What every compressor must do, whichever it is.
+// Requirements for every compressor.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ std::vector<T> drawn(std::size_t count, std::uint64_t seed) {
   return numbers;
 }
 
-/// A compressor with a slot for `keep` of 1000 numbers.
+/// A compressor with a slot for `keep` of 1000 elements.
 template <class T>
 struct Slot {
   const CompressorEntry& compressor;
@@ -68,7 +68,7 @@ TEST_CASE_TEMPLATE("Compressors: fill their slot alike each time, and read it wi
     const auto first = slot.bytes;
     std::ranges::fill(slot.bytes, std::byte{0xee});
     slot.encode();
-    CHECK(slot.bytes == first);  // all of it, and nothing but a function of the numbers
+    CHECK(slot.bytes == first);  // complete, and a function of the values alone
     const auto once = slot.decoded(1);
     const auto less = slot.decoded(-0.25);
     double size = 0;
@@ -141,7 +141,7 @@ TEST_CASE("Compressors: a slot with bytes that differ is read or refused, and wr
       refused += read ? 0 : 1;
       if (!read) CHECK(read.error().code == ErrorCode::protocol);
     }
-    // Of a sparse one most bytes are of positions, which must fit.
+    // Most bytes of a sparse slot are positions, which must be valid.
     if (entry->name == "topk") CHECK(refused > 20);
   }
 }
@@ -195,7 +195,7 @@ TEST_CASE("Compressor random-k: one number of each run, alike on all devices, ot
       CHECK(of_run == 1);
     }
   }
-  // 400 / 20 times each, give or take what chance gives: none is left out for ever.
+  // About 400 / 20 times each: none is left out forever.
   for (const int times : sent) CHECK(times > 3);
 }
 

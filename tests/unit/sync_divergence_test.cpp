@@ -16,7 +16,7 @@ using namespace rivulet::sync::policy;
 
 namespace {
 
-/// Three devices with rows that agree after every batch, round by round.
+/// Three devices with rows that synchronize after every batch, round by round.
 struct Group {
   PolicyConfig config;
   Controllers controllers;
@@ -51,7 +51,7 @@ struct Group {
     if (made.now.mode == Mode::gradients) ++step, rows += 3 * each;
     return made;
   }
-  /// Through a checkpoint and its trial.
+  /// After a checkpoint and its trial.
   Stamp saved_and_good() {
     while (!round({0, 0, 0}).now.checkpoint) continue;
     const Stamp saved{state.view, step};
@@ -68,7 +68,7 @@ TEST_CASE("Divergence: a checkpoint is good when most devices have found it so b
   Group group;
   CHECK(Divergence::good(group.state.memory).step == 0);
   for (int i = 0; i < 9; ++i) group.round({flag_good, flag_good, flag_good});
-  CHECK(Divergence::on_trial(group.state.memory).step == 0);  // votes before it are for nothing
+  CHECK(Divergence::on_trial(group.state.memory).step == 0);  // earlier votes do not count
   CHECK(group.round({flag_good, flag_good, flag_good}).now.checkpoint);
   const Stamp saved{7, 10};
   CHECK(Divergence::on_trial(group.state.memory) == saved);
@@ -87,7 +87,7 @@ TEST_CASE("Divergence: one trial at a time, and one that nobody decides ends aft
   for (int i = 0; i < 90; ++i) group.round({0, 0, 0});
   CHECK(Divergence::on_trial(group.state.memory).step == 10);
   for (int i = 0; i < 20; ++i) group.round({0, 0, 0});
-  CHECK(Divergence::on_trial(group.state.memory).step == 110);  // 30 000 rows behind 10
+  CHECK(Divergence::on_trial(group.state.memory).step == 110);  // 30 000 rows after 10
 }
 
 TEST_CASE("Divergence: most of those that have rows decide, and the round is called off") {
@@ -98,7 +98,7 @@ TEST_CASE("Divergence: most of those that have rows decide, and the round is cal
   CHECK(group.round({0, 0, 0}, 0).now.retreat == Retreat::none);
   CHECK(group.round({bad, flag_sound, flag_sound}, 100, {100, 0, 0}).now.retreat == Retreat::none);
   const auto alone = group.round({bad | flag_nonfinite, 0, 0}, 100, {0, 0, 0});
-  CHECK(alone.now.retreat == Retreat::roll_back);  // nobody else has rows
+  CHECK(alone.now.retreat == Retreat::roll_back);  // no other device has rows
   Group other;
   const Stamp there = other.saved_and_good();
   const auto called = other.round({bad, bad, flag_good});
@@ -156,7 +156,7 @@ TEST_CASE("Divergence: a good checkpoint behind it, and it has not been in vain"
     group.saved_and_good();
     CHECK(Divergence::tries(group.state.memory) == 0);
   }
-  CHECK(group.round({0, 0, 0}).now.learning_rate_factor == 1.0 / 256);  // no less
+  CHECK(group.round({0, 0, 0}).now.learning_rate_factor == 1.0 / 256);  // the minimum
 }
 
 TEST_CASE("Divergence: what was on trial when the model diverged is not called good afterwards") {
@@ -177,7 +177,7 @@ TEST_CASE("Divergence: in good health the rate comes back, a doubling for every 
   group.enter(8);
   group.round({0, 0, 0}, 1000);
   for (int i = 0; i < 40; ++i) group.round({0, 0, 0}, 1000);
-  CHECK(Divergence::learning_rate_factor(group.state.memory) == 0.25);  // nothing has been called good
+  CHECK(Divergence::learning_rate_factor(group.state.memory) == 0.25);  // no checkpoint is good yet
   group.saved_and_good();
   group.round({0, 0, 0}, 1000);
   CHECK(Divergence::learning_rate_factor(group.state.memory) == 0.5);

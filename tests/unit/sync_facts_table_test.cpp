@@ -1,4 +1,4 @@
-// A table of facts is acted on only if all of it is of one round of one view, made of one plan.
+// A table of facts is used only if all facts are of one round of one view, with the same plan.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -23,7 +23,7 @@ ViewSpec view_of_three() {
   return view;
 }
 
-/// What three devices say that agree: view 40, round 7, step 6, plan 99.
+/// Consistent facts of three devices: view 40, round 7, step 6, plan 99.
 FactsTable agreed() {
   FactsTable table;
   table.facts.resize(3);
@@ -39,7 +39,7 @@ FactsTable agreed() {
   return table;
 }
 
-/// The error of the agreed table with one device's facts changed; "none" if there is none.
+/// The error for the consistent table with one device's facts changed; "none" if accepted.
 std::string said_of(std::uint32_t rank, const std::function<void(Facts&)>& change) {
   FactsTable table = agreed();
   change(table.facts[rank]);

@@ -11,7 +11,7 @@ using namespace rivulet::sync;
 
 namespace {
 
-/// Every field another value, so that two swapped fields show.
+/// Each field has a different value, to detect swapped fields.
 Facts distinct() {
   Facts f;
   f.view = 0x1112131415161718;
@@ -58,7 +58,7 @@ std::string hex(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-// Written by hand from the lists in facts.h: a change of these bytes is a change of the wire and needs a new
+// Written by hand from the lists in facts.h: a change of these bytes changes the wire format and needs a new
 // version.
 TEST_CASE("Facts: the head's golden bytes") {
   Facts f = distinct();
@@ -150,7 +150,7 @@ TEST_CASE("Facts: a section round trip, unknown types are skipped, cut ones refu
   std::size_t refused = 0;
   for (std::size_t n = 1; n < bytes.value().size(); ++n)
     if (!decode_section(std::span(bytes.value()).first(n))) ++refused;
-  CHECK(refused >= bytes.value().size() - 3);  // only the cut between two entries is a whole section
+  CHECK(refused >= bytes.value().size() - 3);  // only a cut between two entries leaves a valid section
 }
 
 TEST_CASE("Facts: of as many partitions as a device may have, the longest section fits") {
@@ -159,7 +159,7 @@ TEST_CASE("Facts: of as many partitions as a device may have, the longest sectio
   section.runs.resize(facts_partitions_max * (drop_reasons + 1));
   const auto bytes = encode_section(section);
   REQUIRE(bytes);
-  CHECK(bytes.value().size() > facts_section_max_bytes / 2);  // the limit is about this, not about anything
+  CHECK(bytes.value().size() > facts_section_max_bytes / 2);  // the limit is close to this maximum
   CHECK(decode_section(bytes.value()).value() == section);
 }
 

@@ -1,4 +1,5 @@
-// One list of fields per struct: wire bytes, hashes and JSON come from it, so what it leaves out is lost.
+// One list of fields per struct: wire bytes, hashes and JSON follow from it, so a missing field would be
+// lost.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -20,7 +21,7 @@ struct Anything {
   operator T() const;  // NOLINT(google-explicit-constructor): stands for a value of any member
 };
 
-/// Members of an aggregate: how many values it can be made of.
+/// Number of members of an aggregate: the maximum of values in its initializer.
 template <class T, class... Values>
 constexpr std::size_t members() {
   if constexpr (requires { T{Values{}..., Anything{}}; })
@@ -65,7 +66,7 @@ void change(T& value) {
     value.resize(value.size() + 1);
 }
 
-/// Calls check(name, value) with each field changed alone.
+/// Calls check(name, value) with one field changed at a time.
 template <class T>
 void with_each_changed(const T& base, auto check) {
   for (std::size_t wanted = 0; wanted < listed<T>(); ++wanted) {

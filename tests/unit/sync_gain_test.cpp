@@ -1,4 +1,4 @@
-// What compression keeps of a gradient, and the published gates that decide by it.
+// The gain of compression, and the published gates that use it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ GradientView view_of(std::vector<float>& numbers) {
   return {.data = reinterpret_cast<std::byte*>(numbers.data()), .count = numbers.size()};
 }
 
-/// By a sort: the shares of the squared norm in the largest 1, 2, 3 ... numbers.
+/// By a sort: the shares of the squared norm in the largest 1, 2, 3 ... elements.
 std::vector<double> exact_shares(std::vector<float> numbers) {
   for (float& x : numbers) x = std::abs(x);
   std::ranges::sort(numbers, std::greater<>());
@@ -105,7 +105,7 @@ TEST_CASE(
 
 TEST_CASE(
     "Gain: with the raw gradient below, it climbs to one on pure noise; with the error-fed one it stays") {
-  // Error feedback on normal numbers, 100 times fewer sent (algorithms with residuals:
+  // Error feedback on normal variates, with a hundredth sent (algorithms with residuals:
   // docs/science/gravac.md).
   const std::size_t count = 4000;
   std::vector<float> residual(count, 0.0F);
@@ -143,7 +143,7 @@ TEST_CASE("Two-point: more than half must lose little, smoothed; what is sent is
   Gated three("two-point", 4, 10'000);
   CHECK(three.step({flat(0.9), flat(0.9), flat(0.9), flat(0.1)}).now.way.value().compressor == "topk");
 
-  group.step(flat(0.0));  // one odd round hardly moves the mean
+  group.step(flat(0.0));  // one odd round hardly changes the mean
   CHECK(group.step(flat(0.9)).now.way.value().compressor == "topk");
   for (int i = 0; i < 10; ++i) group.step(flat(0.0));
   CHECK(group.step(flat(0.9)).now.way.value().compressor == "dense");
@@ -165,7 +165,7 @@ TEST_CASE(
     const auto place = std::ranges::find(gain_keeps, keep);
     gains.shares.at(static_cast<std::size_t>(place - gain_keeps.begin())) = static_cast<float>(share);
   };
-  // The keep of each factor of the ladder: 10, 20, 40, 160, 1000.
+  // The keep ratio of each factor of the ladder: 10, 20, 40, 160, 1000.
   set(0.1, 0.95);
   set(0.05, 0.9);
   set(0.025, 0.8);
@@ -173,7 +173,7 @@ TEST_CASE(
   set(0.001, 0.1);
   std::vector<double> factors;
   for (int i = 0; i < 50; ++i) {
-    group.sync_seconds = 0.1 + 1e-3 * i;  // no two speeds are alike
+    group.sync_seconds = 0.1 + 1e-3 * i;  // all speeds differ
     factors.push_back(std::round(1 / group.step(gains).now.way.value().keep_ratio));
   }
   CHECK(factors[0] == 20);
@@ -193,7 +193,7 @@ TEST_CASE("GraVAC: gains that agree make the candidate the low factor, speeds th
   std::vector<double> factors;
   for (int i = 0; i < 200; ++i)
     factors.push_back(std::round(1 / group.step(flat(0.95)).now.way.value().keep_ratio));
-  // 20 and 40 have been tried for a window each, and bring as many rows a second: 20 stays.
+  // 20 and 40 were tried for a window each, and process as many rows per second: 20 stays.
   CHECK(factors[20] == 20);
   CHECK(factors[50] == 40);
   CHECK(factors[199] == 20);

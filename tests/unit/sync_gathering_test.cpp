@@ -1,4 +1,4 @@
-// What ranks that share memory tell each other: against the clock, without a group around it.
+// Exchange between ranks that share memory, in virtual time, without a group.
 #include <doctest/doctest.h>
 
 #include "core/clock.h"
@@ -55,7 +55,7 @@ TEST_CASE("Gathering: done when the last byte of the others is here and the own 
   const Ticket b = ranks.tell(1, 100);
   ranks.clocks[2].advance_to(at(20ms));
   const Ticket c = ranks.tell(2, 300);
-  // a leaves at 150 and is there at 160; b at 190, 200; c at 370, 380.
+  // a leaves at 150 and arrives at 160; b at 190, 200; c at 370, 380.
   CHECK(ranks.wakes[0].next == at(380ms));
   CHECK(ranks.wakes[2].next == at(370ms));
   ranks.all_to(370ms - 1ns);
@@ -158,7 +158,7 @@ TEST_CASE("Shared work: made once for each input and type, and kept with what it
   CHECK(*work.once<int>(input, make) == 1);
   CHECK(*work.once<int>(other, make) == 2);
   CHECK(*work.once<long>(input, [] { return std::make_shared<const long>(7); }) == 7);
-  CHECK(input.use_count() == 3);  // both values keep it
+  CHECK(input.use_count() == 3);  // both values share it
 }
 
 }  // namespace

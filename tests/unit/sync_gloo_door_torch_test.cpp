@@ -1,4 +1,4 @@
-// Who comes in at the door of a view: real sockets of this machine, without Gloo.
+// Admission of connections to a view: real sockets of this machine, without Gloo.
 #include <dirent.h>
 #include <doctest/doctest.h>
 #include <netinet/tcp.h>
@@ -26,7 +26,7 @@ std::shared_ptr<PeerDoor> open_door() {
   return std::move(door).value();
 }
 
-/// A connection that has said `number`.
+/// A connection that has sent `number`.
 int say(int port, PeerDoor::Number number) {
   const int fd = connect_to(port);
   REQUIRE(fd >= 0);
@@ -34,14 +34,14 @@ int say(int port, PeerDoor::Number number) {
   return fd;
 }
 
-/// Has the other side closed it, without a word?
+/// True if the peer has closed it without a message.
 bool is_closed(int fd) {
   char byte = 0;
   const auto n = ::recv(fd, &byte, 1, 0);
   return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-/// Those that a filled-up accept queue or a dropped packet leaves on their way are not among them.
+/// Excludes connections pending because of a full accept queue or a dropped packet.
 int connected(const std::vector<int>& fds) {
   int n = 0;
   for (const int fd : fds) {
@@ -118,7 +118,7 @@ TEST_CASE("Peer door: the silent are let in to a number, whatever the kernel let
   door->announce(0);
   const int same = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(door->become(same));
-  const int at_once = 0;  // as where the kernel cannot hold them back
+  const int at_once = 0;  // as with a kernel that cannot defer them
   REQUIRE(::setsockopt(same, IPPROTO_TCP, TCP_DEFER_ACCEPT, &at_once, sizeof at_once) == 0);
   ::close(same);
   const int files = open_files();
@@ -137,7 +137,7 @@ TEST_CASE("Peer door: the silent are let in to a number, whatever the kernel let
 TEST_CASE("Peer door: shut, it lets nobody in, not even who knows a number, and makes no connection") {
   const auto door = open_door();
   const auto number = door->announce(0);
-  const int early = say(door->port(), number);  // stands in the queue
+  const int early = say(door->port(), number);  // is in the queue
   door->shut();
   CHECK(door->accept() == -1);
   CHECK(is_closed(early));
@@ -164,14 +164,14 @@ TEST_CASE("Peer door: without a descriptor left it turns all away, and goes on w
   rlimit none = before;
   const int lowest = ::dup(0);
   ::close(lowest);
-  none.rlim_cur = static_cast<rlim_t>(lowest);  // those below are all open
+  none.rlim_cur = static_cast<rlim_t>(lowest);  // all below are open
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
   const int nobody = door->accept();
   const int why = errno;
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(nobody == -1);
   CHECK(why == EAGAIN);
-  CHECK(door->turned_away() == 21);  // nobody is left to wake its thread
+  CHECK(door->turned_away() == 21);  // no member is left to wake its thread
   const int member = say(door->port(), number);
   const int inside = door->accept();
   CHECK(inside >= 0);

@@ -1,4 +1,4 @@
-// How peers are called, and what a connection may say: real sockets of this machine, without Gloo.
+// Names of peers, and valid bytes on a connection: real sockets of this machine, without Gloo.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A socket that is bound and does not listen yet.
+/// A bound socket that does not listen yet.
 struct Bound {
   Bound() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     auto& in = reinterpret_cast<sockaddr_in&>(address);
@@ -48,7 +48,7 @@ TEST_CASE("Dialer: a peer that does not answer is called again, and hears its nu
   int answered = -1;
   dialer.dial(peer.address, 77, [&](int fd) { answered = fd; });
   for (int k = 0; k < 10; ++k) dialer.step(1ms);
-  CHECK(answered == -1);  // refused
+  CHECK(answered == -1);  // rejected
   REQUIRE(::listen(peer.fd, 4) == 0);
   const TimePoint begin = clock.now();
   while (answered < 0 && clock.now() - begin < deadline_slack * 5s) dialer.step(2ms);

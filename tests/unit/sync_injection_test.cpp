@@ -1,4 +1,4 @@
-// Copies of rows: their bytes, how far labels are apart, and who sends them.
+// Injected rows: their bytes, the skew of labels, and their senders.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 const RowShape shape{{2, 50}, 1};
 const RowFormat plain{shape, {}};
 
-/// Rows of pixels, or of any numbers.
+/// Rows of pixels, or of any values.
 struct Rows {
   Rows(std::size_t n, bool pixels) : rows(n) {
     Rng rng(3);
@@ -119,7 +119,7 @@ TEST_CASE("Copies: bytes that are no rows of this job are refused in words") {
 TEST_CASE("Skew: the distance of labels, as its definition has it") {
   std::vector<double> one_label(10 * label_bins);
   for (std::size_t device = 0; device < 10; ++device) one_label[device * label_bins + device] = 600;
-  // A device's label beside a tenth of each: ((log2(1 / .55)) + .1 log2(.1 / .55) + .9 log2(.1 / .05)) / 2.
+  // One label against a tenth of each: ((log2(1 / .55)) + .1 log2(.1 / .55) + .9 log2(.1 / .05)) / 2.
   CHECK(skew_of(one_label) == doctest::Approx(0.8707).epsilon(1e-3));
   std::vector<double> alike(10 * label_bins, 5.0);
   CHECK(skew_of(alike) == doctest::Approx(0).epsilon(1e-9));
@@ -156,7 +156,7 @@ TEST_CASE("Skew: as the library's logarithm has it, of any counts") {
 
 namespace {
 
-/// Ten devices that ask for the same rows in N own steps, with a transfer policy.
+/// Ten devices with equal rows in N local steps, and a transfer policy.
 class Group {
  public:
   explicit Group(const std::string& policy, std::size_t devices = 10) : devices_(devices) {
@@ -187,7 +187,7 @@ class Group {
   void set(const std::string& key, Settings::Value value) { settings_.set(key, std::move(value)); }
   PolicyConfig& config() { return config_; }
   FactsTable& table() { return table_; }
-  /// Labels of each device are its rank's alone, or all labels alike.
+  /// Labels of each device are its rank, or the same on all.
   void bring(bool one_label) {
     for (std::size_t rank = 0; rank < devices_; ++rank) {
       auto& all = table_.facts[rank].measurements;
@@ -260,7 +260,7 @@ TEST_CASE("Injection: of itself where labels differ and devices step on their ow
   CHECK(senders(next) == 10);
   CHECK(next.injected_per_row() == doctest::Approx(1.0 / 3));
   CHECK(next.rows.front() == 15);
-  CHECK(next.injected_by(0) == 6);  // 15 rows, ten steps: 5 a step from nine peers
+  CHECK(next.injected_by(0) == 6);  // 15 rows, ten steps: 5 per step from nine peers
 
   Group alike("auto");
   alike.bring(false);
@@ -274,14 +274,14 @@ TEST_CASE("Injection: of itself where labels differ and devices step on their ow
   every.bring(true);
   for (Facts& f : every.table().facts) f.flags = 0;
   for (int i = 0; i < 3; ++i) next = every.next();
-  CHECK_FALSE(next.injection);  // a device that agrees after every step does not drift apart
+  CHECK_FALSE(next.injection);  // a device that synchronizes after every step does not drift
 
   Group few("auto");
   few.bring(true);
   for (Facts& f : few.table().facts)
     for (float& n : f.measurements) n /= 100;
   for (int i = 0; i < 3; ++i) next = few.next();
-  CHECK_FALSE(next.injection);  // too few labels to say anything
+  CHECK_FALSE(next.injection);  // too few labels for a result
 }
 
 TEST_CASE("Injection: streams that become alike stop it, well below where it began") {

@@ -1,4 +1,4 @@
-// A group that goes on from less than it has saved: never by itself, and when it is told to.
+// A group that resumes from less than it has saved: never by itself, only on request.
 #include <doctest/doctest.h>
 
 #include "sync/membership/describe.h"
@@ -12,7 +12,7 @@ using Group = rivulet::testing::MembershipGroup;
 
 namespace {
 
-/// a and b have committed 1.40 and were killed; nobody holds it when they come back.
+/// a and b have committed 1.40 and were killed; no device has it when they return.
 struct Script : rivulet::testing::FoldScript {
   std::int64_t a = -1;
   std::int64_t b = -1;
@@ -48,7 +48,7 @@ TEST_CASE("Going back: less than was saved makes no view, but by a device that s
   CHECK(s.fold.view.holders.list() == std::vector<std::string>{"a"});
   s.saved("a", s.a, 2, {2, 31});
   s.saved("b", s.b, 2, {2, 31});
-  CHECK(s.fold.committed.stamp == Stamp{2, 31});  // and from here on nobody needs to say it any more
+  CHECK(s.fold.committed.stamp == Stamp{2, 31});  // from here on no device needs to repeat it
 }
 
 TEST_CASE("Going back: a device that has what was saved gives it to the others, whatever they say") {
@@ -72,7 +72,7 @@ TEST_CASE("Going back: a device says it of the one state that it was told to go 
     config.rollback_to = back_to;
     g.start(config);
     g.nodes.at("a").membership->announce_state(held, "d", 10);
-    g.run(10s);  // its last session was killed: it is waited for
+    g.run(10s);  // its last session was killed: the group waits for it
   };
   SUBCASE("not told") {
     start(std::nullopt, {1, 30});

@@ -1,4 +1,4 @@
-// Devices that cannot be one group, before there has been one; and who comes to one that lives.
+// Devices that cannot form one group, before the first view; and devices that join a running one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using Group = rivulet::testing::MembershipGroup;
 
 namespace {
 
-/// They wait on, and say for what.
+/// They keep waiting, and report the cause.
 void check_waits(Group& g, const std::vector<std::string>& ids, const std::string& why) {
   for (const auto& id : ids) {
     CAPTURE(id);
@@ -72,7 +72,7 @@ TEST_CASE(
     "Membership: more devices than job.devices wait while they form, and are told by a group that runs") {
   Group g;
   for (const auto* id : {"a", "b", "c"}) g.start(id, 2);
-  // The HELLOs of all three come before the first READY, so that no two of them close first.
+  // The HELLOs of all three precede the first READY, so that no two of them close first.
   g.run(20s);
   check_waits(g, {"a", "b", "c"}, "3 devices try to join a group of job.devices = 2: a, b, c");
 

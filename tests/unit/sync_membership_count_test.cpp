@@ -1,4 +1,4 @@
-// Where --stop-after counts from: the same for all, over views and lives of processes.
+// Start of the count of --stop-after: the same for all devices, across views and restarts.
 #include <doctest/doctest.h>
 
 #include "sync/membership/snapshot.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Sessions = std::map<std::string, std::int64_t>;
 
-/// What a device says in READY.
+/// State announced in READY.
 struct Held {
   Stamp stamp;
   std::uint64_t rows = 0;
@@ -48,7 +48,7 @@ struct Script : rivulet::testing::FoldScript {
   [[nodiscard]] std::optional<Clocks> from() const { return fold.view.counts_from; }
 };
 
-/// A view of a, b and c that counts from step 0, and has come to step 40.
+/// A view of a, b and c that counts from step 0, now at step 40.
 Sessions a_counting_group(Script& s) {
   auto of = s.start({"a", "b", "c"});
   s.form_alike(of, {{0, 0}, 0});

@@ -1,5 +1,5 @@
-// Two processes with one id: a newcomer that can serve takes the place, one that cannot never displaces a
-// session that lives.
+// Two processes with one id: a newcomer that can serve takes the place; one that cannot never displaces a
+// running session.
 #include <doctest/doctest.h>
 
 #include "tests/support/membership_group.h"
@@ -33,7 +33,7 @@ const std::string keeps =
 
 const std::string or_is_another = ". If these are two devices, give each its own device.id";
 
-/// The newcomer ends, a device that was there has noticed nothing.
+/// The newcomer ends; the present devices are unaffected.
 void check_kept(Group& g, const std::vector<std::string>& ids, const std::string& why) {
   CAPTURE(why);
   const auto token = g.nodes.at("a").view->token;
@@ -91,7 +91,7 @@ TEST_CASE("Membership: a session that waits for others keeps its place as well")
   g.nodes.erase("b");
   g.nodes.at("a").membership->leave_view("peer b is lost");
   g.run(1s);
-  g.start(twin(g, 2), "twin");  // empty, and b is not there to give it anything
+  g.start(twin(g, 2), "twin");  // empty, and b is not there to supply a state
   g.run(2s);
   CHECK(g.error("twin") ==
         "invalid_config: " + keeps + "the group's saved state (1.40) is on no other device" + or_is_another);
@@ -104,7 +104,7 @@ TEST_CASE("Membership: a session that waits for others keeps its place as well")
 TEST_CASE("Membership: a second process that can serve still takes the place") {
   Group g;
   form_and_save(g, {"a", "b"});
-  g.start(twin(g, 2), "twin");  // empty: b gives it the state
+  g.start(twin(g, 2), "twin");  // empty: b supplies the state
   g.run(200ms);
   CHECK(g.error("a").starts_with("superseded: a newer session of device a was started on host spare"));
   CHECK(g.error("twin") == "none");
@@ -125,7 +125,7 @@ TEST_CASE("Membership: the place of a session that is dead is taken, whatever th
   Group g;
   form_and_save(g, {"a"});
   g.kill_all();
-  g.start(twin(g, 1), "twin");  // its disk is gone
+  g.start(twin(g, 1), "twin");  // its disk is lost
   g.run(4s);
   CHECK(g.error("twin") == "none");
   CHECK(g.nodes.at("twin").membership->waiting_for().front().starts_with(

@@ -1,4 +1,4 @@
-// How a device, a job and a run end in the log: LEAVE, STOP, two processes with one id, HELLO of a new run.
+// Ends of a device, a job and a run in the log: LEAVE, STOP, two processes with one id, HELLO of a new run.
 #include <doctest/doctest.h>
 
 #include "tests/support/fold_script.h"
@@ -82,20 +82,20 @@ TEST_CASE("Fold: a STOP ends the sessions before it, those that form included, a
 TEST_CASE("Fold: sessions that follow each other are no swap; two that lived at once are") {
   Script s;
   std::int64_t last = -1;
-  for (int life = 0; life < 10; ++life) {  // killed and started again, ten times
+  for (int life = 0; life < 10; ++life) {  // killed and restarted ten times
     const auto session = s.hello("a");
     CHECK(s.fold.devices.at("a").swaps.empty());
     if (life % 2 == 1) s.leave("a", session);  // or asked to end
     last = session;
   }
   const auto newer = s.hello("a");
-  s.leave("a", last);  // it had left before: this says nothing new
+  s.leave("a", last);  // it had left before: no effect
   CHECK(s.fold.devices.at("a").swaps.empty());
   const auto newest = s.hello("a");
   s.leave("a", newer, "superseded");
   CHECK(s.fold.devices.at("a").swaps.size() == 1);
   CHECK_FALSE(s.fold.devices.at("a").left);
-  s.leave("a", newer, "superseded");  // written twice
+  s.leave("a", newer, "superseded");  // duplicated
   CHECK(s.fold.devices.at("a").swaps.size() == 1);
   CHECK(s.fold.devices.at("a").contested < newest);
 }
@@ -111,11 +111,11 @@ TEST_CASE("Fold: three swaps within five minutes of the log's clock stop the new
   };
   CHECK_FALSE(swap(1000));
   CHECK_FALSE(swap(3 * minute_ms));
-  CHECK_FALSE(swap(3 * minute_ms));  // the first is forgotten
+  CHECK_FALSE(swap(3 * minute_ms));  // the first is outdated
   CHECK_FALSE(swap(6 * minute_ms));
   CHECK_FALSE(swap(minute_ms));
   CHECK(swap(minute_ms));
-  session = s.hello("a");  // a device that is started after that goes on, until it is disputed again
+  session = s.hello("a");  // a device started later continues until it is disputed again
   CHECK(s.fold.devices.at("a").contested < session);
   CHECK(swap(1000));
 }
@@ -144,12 +144,12 @@ TEST_CASE("Fold: a new run begins when all have ended, with the first HELLO that
   const auto a = s.hello("a", 2, "h", true);
   CHECK(s.fold.run.number == 2);
   s.ready("b", began, 2);
-  s.ready("a", a, 2, {1, 40}, "old");  // a state of the run that is over
+  s.ready("a", a, 2, {1, 40}, "old");  // a state of the ended run
   CHECK(ignored(s, Ignored::impossible) == 1);
   CHECK(text_of(why_not_closable(s.fold, 2)) == "1 of 2 devices are ready");
   s.ready("a", a, 2);
   s.close("a", a, 2);
-  CHECK(s.fold.view.number == 2);  // numbers go on, so that stamps of both runs never meet
+  CHECK(s.fold.view.number == 2);  // numbers continue, so that stamps of both runs never collide
   CHECK(s.fold.view.target == Stamp{});
 }
 
@@ -184,8 +184,8 @@ TEST_CASE("Fold: a device killed in the run that it wanted does not begin anothe
   CHECK(new_run_by(s.fold, "a") == NewRun::joins);
   of["a"] = s.hello("a", 2, "h", true);
   CHECK(s.fold.run.number == 2);
-  CHECK(new_run_by(s.fold, "c") == NewRun::refused);  // who was not in it has to say which run it means
+  CHECK(new_run_by(s.fold, "c") == NewRun::refused);  // a device outside of it must name the run
   s.leave("a", of["a"]);
   s.leave("b", of["b"]);
-  CHECK(new_run_by(s.fold, "a") == NewRun::begins);  // ended, all of them: the wish is a new one
+  CHECK(new_run_by(s.fold, "a") == NewRun::begins);  // all have ended: the request is a new one
 }

@@ -93,7 +93,7 @@ TEST_CASE("Fold: a READY counts only until the next HELLO of anybody") {
   s.close("a", a);
   CHECK(s.fold.view.number == 0);
   s.ready("a", a);
-  s.ready("c", c);  // b is dead and never says READY again
+  s.ready("c", c);  // b is dead and never sends READY again
   s.close("a", a);
   CHECK(s.fold.view.members == std::vector<std::string>{"a", "c"});
 }
@@ -250,8 +250,8 @@ TEST_CASE("Fold: a state is committed once enough members of the current view ha
   CHECK(s.fold.committed.stamp == Stamp{});
   s.saved("a", a, 1, {1, 500});           // the same disk again
   s.saved("b", b, 1, {1, 500}, "other");  // another state
-  s.saved("b", b, 1, {0, 500});           // of a view that is over
-  s.saved("b", b + 1, 1, {1, 500});       // of a session that never was
+  s.saved("b", b, 1, {0, 500});           // of an ended view
+  s.saved("b", b + 1, 1, {1, 500});       // of an unknown session
   CHECK(s.fold.committed.stamp == Stamp{});
   CHECK(s.fold.ignored.total() == 3);
   s.saved("a", a, 1, {1, 1000});  // the next one overtakes
@@ -260,12 +260,12 @@ TEST_CASE("Fold: a state is committed once enough members of the current view ha
   s.saved("b", b, 1, {1, 1000});
   CHECK(s.fold.committed == Committed{{1, 1000}, "d"});
   CHECK(s.fold.saved.empty());
-  s.saved("a", a, 1, {1, 900});  // never back
+  s.saved("a", a, 1, {1, 900});  // never backwards
   s.saved("b", b, 1, {1, 900});
   CHECK(s.fold.committed.stamp == Stamp{1, 1000});
   s.saved("a", a, 1, {1, 1500});
   form(2, {1, 1500});
-  s.saved("b", b, 1, {1, 1500});  // said too late: what half the disks have of an older view is not committed
+  s.saved("b", b, 1, {1, 1500});  // too late: a state of an older view on half of the disks is not committed
   s.saved("b", b, 2, {1, 1500});
   CHECK(s.fold.committed.stamp == Stamp{1, 1000});
 }
@@ -292,7 +292,7 @@ TEST_CASE("Fold: no view forms without the state that was committed") {
   s.close("a", a, 2);
   CHECK(s.fold.ignored.total() == ignored + 1);
   CHECK(s.fold.view.number == 1);
-  s.ready("b", b, 2, {1, 41});  // one disk came back, and is ahead of what was committed
+  s.ready("b", b, 2, {1, 41});  // one disk has returned, and is ahead of the commit
   CHECK_FALSE(why_not_closable(s.fold, 2));
   s.close("a", a, 2);
   CHECK(s.fold.view.target == Stamp{1, 41});

@@ -1,5 +1,5 @@
-// What anybody may write into the control topic: it is ignored and counted by reason, and the fold stays a
-// function of the records that count.
+// Arbitrary records in the control topic are ignored and counted by reason; the fold remains a function of
+// the valid records.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -22,7 +22,7 @@ Bytes own(const ControlRecord& record) {
   return encode(record, "mnist").value();
 }
 
-/// What a fold decides by; counts of ignored records and the place in the log left out.
+/// The fold without counts of ignored records and without its position in the log.
 Fold heart_of(Fold fold) {
   fold.ignored = {};
   fold.next_offset = 0;
@@ -35,7 +35,7 @@ struct HostileCase {
   Ignored reason;
 };
 
-/// Against a group of a and b in view 1 of run 2 that has saved (3.9): sessions as given.
+/// For a group of a and b in view 1 of run 2 that has saved (3.9): sessions as given.
 std::vector<HostileCase> hostile_cases(std::map<std::string, std::int64_t> of, std::int64_t old_a,
                                        const Hello& old_hello) {
   const auto a = of["a"];
@@ -147,7 +147,7 @@ namespace {
 
 constexpr std::int64_t stride = 5;
 
-/// What a group of three writes in a life of its own, hostile and late records among it.
+/// Records of a group of three in one random run, with hostile and late ones among them.
 std::vector<Bytes> random_log(Rng& rng) {
   std::vector<Bytes> log;
   Script s;
@@ -184,7 +184,7 @@ std::vector<Bytes> random_log(Rng& rng) {
   return log;
 }
 
-/// Records with the offsets that the broker gave them: those of a clean log lie `stride` apart.
+/// Records with their offsets from the broker: those of a clean log are `stride` apart.
 using Storm = std::map<std::int64_t, Bytes>;
 
 Fold fold_all(const Storm& storm) {
@@ -200,14 +200,14 @@ Bytes damaged(Bytes record, Rng& rng) {
   return record;
 }
 
-/// The clean log, and between its records what anybody may add.
+/// The clean log, with arbitrary records between its own.
 Storm storm_around(const std::vector<Bytes>& clean, Rng& rng) {
   Storm storm;
   for (std::size_t i = 0; i < clean.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i) * stride;
     storm[at] = clean[i];
     if (rng.below(8) == 0) storm[at + 1] = clean[rng.below(i + 1)];         // replayed
-    if (rng.below(8) == 0) storm[at + 2] = clean[rng.below(clean.size())];  // before its time
+    if (rng.below(8) == 0) storm[at + 2] = clean[rng.below(clean.size())];  // too early
     if (rng.below(4) == 0) storm[at + 3] = damaged(clean[i], rng);
     if (rng.below(8) == 0) storm[at + 4] = encode(Stop{"n", "h", 1}, "other").value();
     if (i > 0 && rng.below(60) == 0) std::swap(storm[at], storm[at - stride]);  // out of order
@@ -215,7 +215,7 @@ Storm storm_around(const std::vector<Bytes>& clean, Rng& rng) {
   return storm;
 }
 
-/// What must hold of every fold, whatever was in the log.
+/// Invariants of every fold, for any log.
 void check_sound(const Fold& fold, const Fold& before) {
   REQUIRE(fold.view.number >= before.view.number);
   REQUIRE(fold.view.token >= before.view.token);
@@ -249,7 +249,7 @@ TEST_CASE("Hostile records: a seeded storm of damaged, replayed and reordered re
       check_sound(fold, before);
       REQUIRE(fold.ignored.total() - before.ignored.total() <= 1);
     }
-    REQUIRE((fold == fold_all(storm)));  // an equal prefix, an equal fold
+    REQUIRE((fold == fold_all(storm)));  // equal prefixes give equal folds
     REQUIRE(snapshot_of(fold) == snapshot_of(fold_all(storm)));
     views += fold.view.number;
     runs += fold.run.number;
@@ -277,7 +277,7 @@ TEST_CASE("Hostile records: what is ignored might as well not be there") {
       const bool counted = with.ignored == before.ignored;
       if (counted) apply(without, LogEntry{offset, 0, clean[i]}, "mnist");
       Bytes noise = clean[rng.below(clean.size())];
-      noise.resize(rng.below(noise.size()));  // a record torn in two is never one
+      noise.resize(rng.below(noise.size()));  // a truncated record is never valid
       apply(with, LogEntry{offset + 1, 0, noise}, "mnist");
     }
     REQUIRE((heart_of(with) == heart_of(without)));

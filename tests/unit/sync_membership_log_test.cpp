@@ -57,7 +57,7 @@ TEST_CASE("Membership: garbage in the log is counted and changes nothing") {
 
 namespace {
 
-/// Loses records and goes away, as a broker does.
+/// Loses records and becomes unreachable, as a broker does.
 class LossyLog final : public rivulet::testing::WrappedLog {
  public:
   LossyLog(std::unique_ptr<OrderedLog> whole, Rng& rng) : WrappedLog(std::move(whole)), rng_(rng) {}
@@ -131,7 +131,7 @@ TEST_CASE("Membership: random starts, kills and lags, and equal prefixes give eq
       last = token;
       ++views;
     }
-    // The same prefix, folded by somebody who was not there.
+    // The same prefix, folded by a new device.
     for (auto& [id, node] : g.nodes) {
       Fold reference;
       const auto reader = g.log.open();

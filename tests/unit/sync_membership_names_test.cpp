@@ -1,4 +1,4 @@
-// What a device says that may be alone because of its own name, or of its own disk.
+// Hints of a device that waits alone because of its own name or disk.
 #include <doctest/doctest.h>
 
 #include "tests/support/membership_group.h"
@@ -11,7 +11,7 @@ using Group = rivulet::testing::MembershipGroup;
 
 namespace {
 
-/// A log in a place that has those of other jobs, too.
+/// A log in a broker with logs of other jobs.
 class LogAmongOthers final : public OrderedLog {
  public:
   explicit LogAmongOthers(std::unique_ptr<OrderedLog> log) : log_(std::move(log)) {}
@@ -38,7 +38,7 @@ TEST_CASE("Membership: who waits alone is told of a job whose name is nearly its
   g.run(100ms);
   CHECK(last_waited_for(g, "a") ==
         "or for a correction: job.name is 'mnist' here, and this broker also has job 'mnits'");
-  g.start("c", 3);  // somebody has the same name: it is right
+  g.start("c", 3);  // another device has the same name: it is correct
   g.run(100ms);
   CHECK(last_waited_for(g, "a").find("job.name") == std::string::npos);
 }

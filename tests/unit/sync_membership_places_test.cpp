@@ -1,4 +1,4 @@
-// What the fold makes of devices that do not fit.
+// How the fold treats devices that do not fit.
 #include <doctest/doctest.h>
 
 #include "sync/membership/snapshot.h"
@@ -14,7 +14,7 @@ std::uint64_t ignored(const Script& s, Ignored reason) {
   return s.fold.ignored.of(reason);
 }
 
-/// a, b and c have formed; c is dead, x has come with another configuration, and all but c are live.
+/// a, b and c have formed; c is dead, x has joined with another configuration, and all but c are live.
 struct Strange : Script {
   std::map<std::string, std::int64_t> of = form({"a", "b", "c"});
   std::int64_t x = hello("x", 3, "other");
@@ -52,7 +52,7 @@ TEST_CASE("Fold: who differs from the last view is not counted, and one view clo
   CHECK(why_not_closable(s.fold, 3) == AdmissionError{.why = WhyNot::missing, .count = 2, .wanted = 3});
   s.bring_c();
   CHECK_FALSE(why_not_closable(s.fold, 3));
-  s.put(Close{"x", s.x, 2});  // not for it to say
+  s.put(Close{"x", s.x, 2});  // it has no right to
   CHECK(s.fold.view.number == 1);
   s.put(Close{"a", s.of["a"], 2});
   CHECK(s.fold.view.number == 2);

@@ -136,7 +136,7 @@ TEST_CASE("Control records: sizes are bounded in both directions") {
   const Addr addr{"a", 1, 2, "k", std::vector<std::byte>(16 * 1024 + 1)};
   CHECK_FALSE(encode(addr, "mnist"));
   Hello wide = a_hello();
-  wide.config["decode.json.features"] = std::string(9000, 'f');  // no reader would take it
+  wide.config["decode.json.features"] = std::string(9000, 'f');  // every reader would reject it
   const auto refused = encode(wide, "mnist");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("'config'") != std::string::npos);

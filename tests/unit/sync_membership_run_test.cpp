@@ -65,7 +65,7 @@ TEST_CASE("Membership: who was replaced says so, and a third swap within five mi
 TEST_CASE("Membership: a device that is killed and started again is never taken for two") {
   Group g;
   for (int life = 0; life < 10; ++life) {
-    g.start("a", 2);  // the one before is gone without a word
+    g.start("a", 2);  // the one before was killed
     g.run(100ms);
     REQUIRE(g.error("a") == "none");
   }
@@ -92,7 +92,7 @@ TEST_CASE("Membership: a STOP reaches every session that began before it, and no
   g.form({"a", "b"});
   CHECK_FALSE(g.nodes.at("a").membership->stop_requested());
   REQUIRE(g.log.open()->append(encode(Stop{"n", "desk", 7}, "mnist").value()));
-  g.start("c", 2);  // comes with its HELLO behind the STOP
+  g.start("c", 2);  // its HELLO follows the STOP
   g.run(100ms);
   CHECK(g.nodes.at("a").membership->stop_requested());
   CHECK(g.nodes.at("b").membership->stop_requested());
@@ -115,7 +115,7 @@ TEST_CASE("Membership: a group that has lost the state it saved does not start o
   CHECK(g.error("a") == "none");
   g.start("b", 2);
   g.run(4s);
-  CHECK(g.error("a") == "none");  // the session of b that was killed is given time to answer
+  CHECK(g.error("a") == "none");  // the killed session of b gets time to answer
   g.run(5s);
   const std::string expected =
       "invalid_config: the group's saved state (1.40) is on none of a, b: start a device that has "
@@ -153,7 +153,7 @@ TEST_CASE(
   CHECK(g.formed({"a", "b", "c"}));
   CHECK(g.nodes.at("a").membership->fold().run.number == 2);
   CHECK(g.nodes.at("a").view->number == 2);
-  anew("d");  // over a run that has not ended
+  anew("d");  // during a run that has not ended
   g.run(500ms);
   CHECK(g.error("d").starts_with(
       "invalid_config: run 2 of job mnist has not ended: a (host host-a, pid 100), b"));

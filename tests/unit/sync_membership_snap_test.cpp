@@ -1,4 +1,4 @@
-// SNAP: what the log comes to, said in one record.
+// SNAP: the fold of the log in one record.
 #include <doctest/doctest.h>
 
 #include "sync/membership/log_reader.h"
@@ -16,7 +16,7 @@ using Group = rivulet::testing::MembershipGroup;
 
 namespace {
 
-/// A fold with something in every corner.
+/// A fold with a value in every field.
 Script full_script() {
   Script s;
   s.form({"a", "b", "c"});
@@ -74,7 +74,7 @@ TEST_CASE("Snap: a device that has folded the same takes note of it; one that is
   const auto at = s.put(snap);
   CHECK(s.fold.snapped_at == at);
   CHECK(s.fold.ignored.total() == 0);
-  s.put(snap);  // it no longer stands for what is before it
+  s.put(snap);  // it no longer represents the records before it
   CHECK(s.fold.ignored.of(Ignored::refused) == 1);
   snap = snap_of(s, "a");
   snap.fold.replace(snap.fold.find("\"number\":2"), 10, "\"number\":3");
@@ -141,7 +141,7 @@ TEST_CASE("Snap: a log whose beginning is gone is read from the first snapshot i
   CHECK(behind.fold().devices.empty());
   const Snap early = snap_of(s, "a");
   put(Stop{"n2", "h", 1});
-  put(early);  // the STOP between what it stands for and itself would be missing for ever
+  put(early);  // the STOP between its position and itself would be lost
   const auto torn = read_from(3);
   CHECK_FALSE(torn.understands());
   CHECK(torn.fold().stopped_at == -1);
@@ -161,7 +161,7 @@ TEST_CASE(
   group.run(10s);
   CHECK(group.log.size() == size);  // one is enough
 
-  /// As Kafka hands it out when retention has cut its head.
+  /// As delivered by Kafka after retention has deleted the oldest records.
   struct Beheaded final : rivulet::testing::WrappedLog {
     Beheaded(std::unique_ptr<OrderedLog> whole, std::int64_t first)
         : WrappedLog(std::move(whole)), from(first) {}

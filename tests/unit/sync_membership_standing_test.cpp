@@ -1,4 +1,4 @@
-// A group that has formed keeps its configuration while a live device has it: who differs goes alone.
+// A formed group keeps its configuration while a live device has it: a device that differs ends alone.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void check_alone(Group& g, const MembershipConfig& stranger, const std::string& 
   lose_c(g);
   g.start(stranger);
   g.run(2500ms);
-  CHECK(g.error("x") == "none");  // a device that is just being replaced ends nobody
+  CHECK(g.error("x") == "none");  // a device that is being replaced ends no other
   const auto words = g.nodes.at("a").membership->waiting_for();
   CHECK(waits_for(g, "a", "c"));
   REQUIRE(words.size() == 2);
@@ -205,7 +205,7 @@ TEST_CASE("Membership: live devices that differ among each other, and all from t
 TEST_CASE("Membership: who comes for a place that is taken is rejected, a member before a newcomer") {
   Group g;
   lose_c(g);
-  g.start("x", 3);  // fits in, and is first
+  g.start("x", 3);  // fits, and is first
   g.start("c", 3);
   for (int i = 0; i < 2; ++i) g.step(g.now);
   g.run(4s);

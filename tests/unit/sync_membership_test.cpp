@@ -59,7 +59,7 @@ TEST_CASE("Membership: while it waits it says for whom") {
 TEST_CASE("Membership: the others close when the first member does not, after close_wait") {
   Group g;
   for (const auto& id : abcd) g.start(id, 4);
-  // Everybody is ready, then the first member dies before its CLOSE.
+  // All are ready, then the first member dies before its CLOSE.
   for (int i = 0; i < 3; ++i) {
     for (auto& entry : g.nodes) entry.second.step(g.now);
     if (g.nodes.at("d").membership->fold().view.number == 0 && i == 1) g.nodes.erase("a");
@@ -68,7 +68,8 @@ TEST_CASE("Membership: the others close when the first member does not, after cl
   CHECK_FALSE(g.nodes.at("b").view);
   g.run(300ms);
   REQUIRE(g.nodes.at("b").view);
-  CHECK(g.nodes.at("b").view->members == abcd);  // it said READY after the last HELLO; connecting will tell
+  CHECK(g.nodes.at("b").view->members ==
+        abcd);  // it sent READY after the last HELLO; connecting will reveal its death
 }
 
 TEST_CASE("Membership: a member that starts anew breaks the view and the next one forms") {
@@ -105,7 +106,7 @@ TEST_CASE("Membership: generations of dead sessions do not keep a restarted grou
   Rng rng(11);
   Group g;
   for (int generation = 0; generation < 60; ++generation) {
-    // Some start, at random times, and all are killed while forming or while training.
+    // Some start at random times, and all are killed while forming or training.
     for (const auto& id : abcd) {
       if (rng.below(5) != 0) g.start(id, 4);
       g.run(10ms * static_cast<int>(rng.below(12)));
@@ -128,7 +129,7 @@ TEST_CASE("Membership: generations of dead sessions do not keep a restarted grou
 TEST_CASE("Membership: a changed configuration forms although dead sessions of the old one are in the log") {
   Group g;
   for (const auto* id : {"a", "b", "c"}) g.start(id, 4, "50ms");
-  g.run(300ms);  // killed while forming: three READYs with the old configuration stay behind
+  g.run(300ms);  // killed while forming: three READYs with the old configuration remain
   g.kill_all();
   g.start("a", 4);
   g.run(10s);  // far longer than mismatch_grace
@@ -146,7 +147,7 @@ TEST_CASE("Membership: fewer devices than before form, whatever the missing one 
   g.run(300ms);
   g.kill_all();
   for (const auto* id : {"a", "b", "c"}) g.start(id, 3);
-  g.run(6s);  // the sessions that were killed are given time to answer
+  g.run(6s);  // the killed sessions get time to answer
   CHECK(g.formed({"a", "b", "c"}));
 }
 

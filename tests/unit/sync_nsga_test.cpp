@@ -1,5 +1,5 @@
-// Flexible communication searches its share with NSGA-II (Deb et al. 2002). Policy moo looks at five shares
-// instead: both must come to the same compromise.
+// Flexible communication searches its share with NSGA-II (Deb et al. 2002). Policy moo compares five shares
+// instead: both must find the same compromise.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ bool dominates(const Objectives& a, const Objectives& b) {
   return a[0] <= b[0] && a[1] <= b[1] && (a[0] < b[0] || a[1] < b[1]);
 }
 
-/// Which front each is on: 0 is beaten by nobody, 1 by those of 0 alone, and so on.
+/// The front of each member: 0 is undominated, 1 dominated only by front 0, and so on.
 void sort_into_fronts(std::vector<Member>& all) {
   std::vector<bool> done(all.size());
   for (int front = 0; std::ranges::count(done, false) > 0; ++front) {
@@ -55,7 +55,7 @@ void sort_into_fronts(std::vector<Member>& all) {
   }
 }
 
-/// How lonely each is among the members of its front.
+/// Crowding distance of each member within its front.
 void measure_crowding(std::vector<Member>& all) {
   for (Member& one : all) one.distance = 0;
   for (std::size_t objective = 0; objective < 2; ++objective) {
@@ -130,7 +130,7 @@ double scalarised(double share, const Costs& costs_of) {
                   0.4 * (now[1] - full[1]) / (fast[1] - full[1]));
 }
 
-/// Of a share, of three kinds: a power of it, soon nearly all, and in proportion.
+/// Gain of a share, of three kinds: a power of it, saturating, and proportional.
 double gain_of(int kind, double parameter, double keep) {
   if (kind == 0) return std::pow(keep, 0.02 + 0.6 * parameter);
   if (kind == 1) return 1 - std::exp(-keep / (0.0005 + 0.003 * parameter));
@@ -180,7 +180,7 @@ TEST_CASE(
     const double below = place + 1 == candidates.end() ? least_share : *(place + 1);
     CHECK(best->share <= above * 1.02);
     CHECK(best->share >= below * 0.98);
-    for (const double other : candidates)  // and of the five none is better
+    for (const double other : candidates)  // and none of the five is better
       CHECK(scalarised(share, costs_of) <= scalarised(other, costs_of) + 1e-9);
   }
   CHECK(std::ranges::count_if(chosen, [](int often) { return often > 3; }) >= 3);

@@ -1,4 +1,4 @@
-// When a device owes the log a record: once, again if it was lost, and not before others had their time.
+// When a device must write a record: once, again if it was lost, and not before others had their time.
 #include "sync/membership/own_records.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ TEST_CASE("Own records: one that is not read back is taken for lost after a whil
 TEST_CASE("Own session: it begins with its own HELLO, and one that was refused waits for its place") {
   OwnSession session;
   CHECK_FALSE(session.known());
-  session.read(7, false);  // somebody else's, before this one has any
+  session.read(7, false);  // another device's, before this one has any
   session.sent_hello(start);
   CHECK_FALSE(session.owes_hello(start + 1s, retry));
   session.read(9, true);
@@ -66,7 +66,7 @@ TEST_CASE("Own session: a device that asks for it is answered until the answer i
   CHECK_FALSE(session.owes_answer(3, start, 1s));
   CHECK(session.owes_answer(3, start + 1s, 1s));
   CHECK_FALSE(session.owes_answer(9, start + 1s, 1s));
-  CHECK_FALSE(session.owes_answer(3, start + 9s, 1s));  // nobody asks any more
+  CHECK_FALSE(session.owes_answer(3, start + 9s, 1s));  // the requester is gone
 }
 
 TEST_CASE("Saved states: the last one is repeated until it is read back or the view is over") {
@@ -99,7 +99,7 @@ TEST_CASE("Closing: the first member closes at once, others when it does not; on
   CHECK(closing.due({3, 10}, false, start + 1s, 1s, retry));
   closing.sent({3, 10}, start + 1s);
   CHECK_FALSE(closing.due({3, 10}, false, start + 2s, 1s, retry));
-  CHECK(closing.due({3, 11}, false, start + 2s, 1s, retry));  // a newcomer is of it, too
+  CHECK(closing.due({3, 11}, false, start + 2s, 1s, retry));  // also holds for a newcomer
   CHECK(closing.due({3, 10}, false, start + 6s, 1s, retry));
   closing.cannot();
   CHECK_FALSE(closing.due({3, 12}, false, start + 7s, 1s, retry));

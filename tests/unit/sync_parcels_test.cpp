@@ -1,4 +1,4 @@
-// Bytes of lengths that only their senders know: exactly those arrive, and everything else has a name.
+// Messages of variable length: exactly the sent bytes arrive, and every error names its sender.
 #include "sync/round/parcels.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ std::vector<std::byte> bytes_of(std::size_t n, int value) {
 
 struct Fixture : Ranks {
   Fixture() : Ranks(3, {}, {.progress_deadline = 1s}) { connect_all(*this); }
-  /// Rank 1 sends this header, and bytes behind it; what rank 0 makes of it that expects at most ten bytes.
+  /// Rank 1 sends this header and bytes; returns the result of rank 0, which expects a maximum of ten bytes.
   std::string refusal(const PayloadHeader& header, int flipped = -1) {
     auto head = encode_header(header);
     if (flipped >= 0) head[static_cast<std::size_t>(flipped)] ^= std::byte{1};

@@ -1,4 +1,4 @@
-// sync.policy = "auto": what it makes of what devices measure (tests/support/auto_group.h).
+// sync.policy = "auto": its plans for measured devices (tests/support/auto_group.h).
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -76,7 +76,7 @@ TEST_CASE("Auto: before anything is known little is sent, on any link, and devic
   const Schedule& first = group.state().last.next;
   CHECK(first.way.compressor == "topk");
   CHECK(first.way.payload_bytes < 4'000);
-  CHECK(first.steps() == 1);  // all enter at once: rates are not known yet
+  CHECK(first.steps() == 1);  // all enter immediately: rates are not known yet
   CHECK(group.agree().next.local);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("Auto: a fast link is used: many agreements, on more than a slow one a
   CHECK(patient.steps() <= 32);
   b.forget_sums();
   b.agree(20);
-  a.world().bytes_per_second = slow.bytes_per_second;  // what the fast one sends, on the slow link
+  a.world().bytes_per_second = slow.bytes_per_second;  // the amount of the fast one, on the slow link
   a.forget_sums();
   a.agree();
   CHECK(b.time_share() < a.time_share() - 0.2);
@@ -183,7 +183,7 @@ TEST_CASE("Auto: streams that clearly differ are agreed on after each step at on
   Group group(world);
   CHECK(group.agree(2).next.steps() <= 4);
   CHECK(group.agree(3).next.steps() == 1);
-  CHECK(group.state().last.next.way.keep_ratio <= 0.02);  // of gradients no more is needed
+  CHECK(group.state().last.next.way.keep_ratio <= 0.02);  // gradients need no more
 }
 
 TEST_CASE("Auto: of streams that differ thin matrices of gradients are summed where budget and link allow") {
@@ -236,9 +236,9 @@ TEST_CASE(
   const auto apart = group.agree(20);
   CAPTURE(apart.why);
   CHECK(apart.next.steps() == 1);
-  CHECK_FALSE(apart.next.local);  // momentum of single streams would lead them apart
+  CHECK_FALSE(apart.next.local);  // local momentum would make the models drift apart
   CHECK(contains(apart.why, "streams differ"));
-  // Single steps make no pairs in this world; the next thing that is heard of the streams is good.
+  // Single steps make no pairs in this world; the next measurement of the streams is good.
   group.world().in_common = 1;
   group.state().last.next.local = LocalSchedule{.steps = 2};
   group.agree();
@@ -263,7 +263,7 @@ TEST_CASE(
   const std::uint32_t after = group.agree().next.steps();
   CHECK(after <= before / 2 + 1);
   group.world().loss = 1;
-  CHECK(group.agree(4).next.steps() <= before / 2 + 1);  // not at once again
+  CHECK(group.agree(4).next.steps() <= before / 2 + 1);  // not immediately again
 }
 
 TEST_CASE("Auto: a small loss jumps by chance, which says nothing; one that has gone too far jumps further") {
@@ -495,7 +495,7 @@ TEST_CASE(
     std::vector<float> a(count), b(count);
     double aa = 0, ab = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      // Few numbers carry most of a gradient.
+      // A few elements carry most of a gradient.
       a[i] = static_cast<float>(rng.normal() * (i % 97 == 0 ? 10 : 0.1));
       b[i] = static_cast<float>(0.5 * a[i] + rng.normal() * 0.3);
       aa += double{a[i]} * a[i];

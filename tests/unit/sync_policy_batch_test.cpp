@@ -23,17 +23,17 @@ std::uint64_t sum_of(const Rows& rows) {
   return std::accumulate(rows.begin(), rows.end(), std::uint64_t{0});
 }
 
-/// A device that computes a step of b rows in fixed + b / speed seconds, and what its stream brings.
+/// A device that computes a step of b rows in fixed + b / speed seconds, and its stream.
 struct Machine {
   double fixed = 0;
   double speed = 1000;
   double rate = 0;
   std::uint32_t queue = 0;
-  double hint = 0;   ///< what somebody says of its speed
+  double hint = 0;   ///< configured hint of its speed
   double cliff = 0;  ///< rows above which it is four times slower; 0: none
 };
 
-/// Steps of a group under one batch policy; every round has the rows that the plan before asked for.
+/// Steps of a group under one batch policy; every round has the rows of the last plan.
 class Group {
  public:
   Group(std::string policy, std::vector<Machine> all) : machines(std::move(all)) {
@@ -75,7 +75,7 @@ class Group {
     plan(table, config, controllers, state);
     return state.last;
   }
-  /// Until the noise scale, which follows by and by, is known.
+  /// Runs until the noise scale, which follows gradually, is known.
   void settle() {
     for (int i = 0; i < 100; ++i) step();
   }
@@ -86,7 +86,7 @@ class Group {
     const double mean = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
     return (most - least) / mean;
   }
-  /// How often the rows change in N steps.
+  /// Number of changes of the rows in N steps.
   int changes(int steps) {
     int changed = 0;
     for (int i = 0; i < steps; ++i) {
@@ -106,7 +106,8 @@ class Group {
   double noise = 0;   ///< of a row
 };
 
-/// Speeds in proportion to cores, as in the paper's clusters; `fixed` of a mean step is not computing.
+/// Speeds proportional to cores, as in the paper's clusters; `fixed`: share of a mean step without
+/// computation.
 Group cluster(const std::vector<double>& cores, double fixed) {
   std::vector<Machine> machines;
   const double mean = std::accumulate(cores.begin(), cores.end(), 0.0) / static_cast<double>(cores.size());
@@ -224,7 +225,7 @@ TEST_CASE("Dynamic batching: who became slower for another reason is not held do
   Group group("throughput", {{0, 1000}, {0, 4000}});
   group.changes(21);
   CHECK(group.rows() == Rows{26, 102});
-  for (auto& machine : group.machines) machine.speed /= 3;  // others share the processors now
+  for (auto& machine : group.machines) machine.speed /= 3;  // other processes share the processors now
   group.changes(21);
   group.changes(21);
   group.changes(21);
@@ -259,7 +260,7 @@ TEST_CASE(
   CHECK_FALSE(group.state.last.next.rest);
   group.noise = 1e6;
   group.settle();
-  CHECK(sum_of(group.rows()) == 17);  // more would pay than come in batch.tick
+  CHECK(sum_of(group.rows()) == 17);  // more would pay than arrive in batch.tick
 }
 
 TEST_CASE("Unified: a backlog becomes steps of as many rows as pay, one after the other") {
@@ -307,7 +308,7 @@ TEST_CASE("Unified: rests where nothing comes, begins before anything is known, 
   unknown.step();
   CHECK(sum_of(unknown.rows()) == 16);
   Group greedy("unified", {{0, 1e9, 1e9}, {0, 1e9, 1e9}});
-  greedy.signal = -1;  // hidden by noise: as many rows as are allowed
+  greedy.signal = -1;  // hidden by noise: the maximum number of rows
   greedy.noise = 1;
   greedy.config.max = 100;
   greedy.settle();

@@ -1,4 +1,4 @@
-// What movements and losses say of streams: golden values.
+// Similarity of streams from deltas and losses: golden values.
 #include "sync/policy/coherence.h"
 
 #include <doctest/doctest.h>
@@ -38,12 +38,12 @@ TEST_CASE("Coherence: what all have in common, and would have if they drew from 
   const std::vector<float> back{-1, 0, 0, 0};
   const Delta against[] = {{10, a, 1, 0.1}, {10, back, 1, 0.1}};
   CHECK(of(against).common == doctest::Approx(-0.5));
-  // One has come twice as far as the other, in twice the steps and four times the rows.
+  // One delta is twice as long as the other, with twice the steps and four times the rows.
   const std::vector<float> far_a{2, 1, 0, 0};
   const Delta uneven[] = {{40, far_a, 4, 1, 2}, {10, noisy_b, 1, 1, 1}};
   CHECK(of(uneven).common == doctest::Approx(0.32 * 2 / 4.4));
   CHECK(of(uneven).expected == doctest::Approx(0.32 * 2 / 4.4));
-  // Steps that go against each other say as much as steps that go together: they are noise.
+  // Opposed steps are as good a measurement as aligned ones: they are noise.
   const Delta one_way[] = {{10, a, 0.5, 1}, {10, b, 0.5, 1}};
   const Delta other_way[] = {{10, a, -0.5, 1}, {10, b, -0.5, 1}};
   CHECK(of(one_way).expected == doctest::Approx(-of(other_way).expected));
@@ -58,7 +58,7 @@ TEST_CASE("Coherence: nothing is known where one has all rows, nobody moves, and
   CHECK_FALSE(known({}));
   const std::vector<float> odd{std::numeric_limits<float>::quiet_NaN(), 1, 0, 0};
   const Delta with_odd[] = {{10, odd, 1, 1}, {10, b, 1, std::numeric_limits<double>::infinity()}};
-  // Movements {0, 1} and {0, 1}, of which one says nothing of its noise.
+  // Deltas {0, 1} and {0, 1}; one has no estimate of its noise.
   CHECK(coherence(with_odd)->common == doctest::Approx(0.5));
   CHECK(coherence(with_odd)->expected == doctest::Approx(0.5 / 1.5));
 }
@@ -70,7 +70,7 @@ TEST_CASE("Coherence: the filter believes what is sure at once, and what is vagu
   CHECK_FALSE(none.filter.below(0.6));
   CHECK_FALSE(none.filter.all_is_noise());
   Filter sure;
-  sure.filter.add(Coherence{0.05, 1}, 4);  // at least 0.79 are expected
+  sure.filter.add(Coherence{0.05, 1}, 4);  // 0.79 or more are expected
   CHECK(sure.filter.alike() == doctest::Approx(0.0786).epsilon(0.01));
   CHECK(sure.filter.below(0.6));
   CHECK_FALSE(sure.filter.below(0.2));
@@ -94,7 +94,7 @@ TEST_CASE("Coherence: where all is noise nothing is said of streams, however lar
   }
   CHECK(noise > 4'000);
   CHECK(differ < 100);
-  // As much chance, but a device's steps have something in common, and devices have not.
+  // As much noise; a device's steps have a common part, devices have none.
   differ = 0;
   for (int i = 0; i < 100; ++i) {
     f.filter.add(Coherence{0.1 * rng.normal(), std::clamp(0.4 + 0.2 * rng.normal(), -1.0, 1.0)}, 4);
@@ -167,7 +167,7 @@ TEST_CASE("Coherence: the loss of a row varies as much as devices differ, or as 
 TEST_CASE("Coherence: nothing in common is known, and is not the same as nothing that is known") {
   std::vector<double> memory(CoherenceFilter::numbers);
   CHECK_FALSE(CoherenceFilter(memory).has_begun());
-  memory[1] = 0.01;  // the variance of what it has seen
+  memory[1] = 0.01;  // the variance so far
   CHECK(CoherenceFilter(memory).has_begun());
   CHECK(CoherenceFilter(memory).below(0.5));
 }

@@ -14,7 +14,7 @@ using namespace rivulet::sync::policy;
 
 namespace {
 
-/// A group whose steps have as many rows as it is told, with one owner of the learning rate.
+/// A group with given rows per step, and one controller of the learning rate.
 class Group {
  public:
   explicit Group(std::string schedule, const std::string& rule = "none") {
@@ -31,7 +31,7 @@ class Group {
   }
   void set(const std::string& key, Settings::Value value) { settings_.set(key, std::move(value)); }
 
-  /// Of the decision after steps of `rows` on each of two devices, `own` of them, with this row clock.
+  /// Factor decided after steps of `rows` on each of two devices, with `own` local steps, at this row clock.
   double factor(std::uint32_t rows, std::uint64_t clock, std::uint32_t own = 0) {
     config_.settings = settings_of(config_, settings_);
     const auto all = controllers_of(config_, builtin_controllers()).value();
@@ -47,9 +47,9 @@ class Group {
     }
     return plan(table, config_, all, state_).now.learning_rate_factor;
   }
-  /// Of an own step behind that decision.
+  /// Factor of a local step after that decision.
   [[nodiscard]] double own_factor(std::size_t rows) const { return LocalStepRate(config_, state_).of(rows); }
-  /// Nothing was decided in this view; what it remembers is of others.
+  /// No decision in this view yet; its memory is of others.
   void begin_view() {
     state_.round = 0;
     state_.last.now.learning_rate_factor = 1;
@@ -98,7 +98,7 @@ TEST_CASE("Learning rate: follows the rows of a step, in proportion or with thei
   CHECK(Group("constant", "linear").factor(1024, 0) == 4);
   CHECK(Group("constant", "sqrt").factor(256, 0) == 2);
   Group apart("constant", "sqrt");
-  CHECK(apart.factor(16, 0, 8) == doctest::Approx(0.5));  // of one of eight own steps
+  CHECK(apart.factor(16, 0, 8) == doctest::Approx(0.5));  // for one of eight local steps
 }
 
 TEST_CASE("Learning rate: each own step is scaled by its own rows, and by no more than the group's factor") {
@@ -119,7 +119,7 @@ TEST_CASE("Learning rate: each own step is scaled by its own rows, and by no mor
   Group fixed("constant");
   CHECK(fixed.factor(256, 0, 8) == 1);
   CHECK(fixed.own_factor(1) == 1);
-  Group step("step", "sqrt");  // what a schedule has left of it stays in it
+  Group step("step", "sqrt");  // the part left by a schedule stays in it
   CHECK(step.factor(64, 1000, 8) == 0.5);
   CHECK(step.own_factor(16) == doctest::Approx(0.25));
 }
@@ -127,12 +127,12 @@ TEST_CASE("Learning rate: each own step is scaled by its own rows, and by no mor
 TEST_CASE("Learning rate: larger steps are followed by and by, smaller ones at once") {
   Group group("constant", "linear");
   CHECK(group.factor(64, 0) == doctest::Approx(1));
-  // The mean of the last steps rises by a tenth of the way, the factor by a twentieth of what is left.
+  // The mean of the last steps rises by a tenth of the way, the factor by a twentieth of the rest.
   CHECK(group.factor(128, 0) == doctest::Approx(1 + 0.1 / 20));
   double factor = 0;
   for (int i = 0; i < 200; ++i) factor = group.factor(128, 0);
   CHECK(factor == doctest::Approx(2).epsilon(0.001));
-  CHECK(group.factor(0, 0) == doctest::Approx(factor));  // a round without rows says nothing
+  CHECK(group.factor(0, 0) == doctest::Approx(factor));  // a round without rows has no effect
   CHECK(group.factor(64, 0) == 1);                       // of this step, whatever is usual
   CHECK(group.factor(128, 0) == doctest::Approx(1.9).epsilon(0.001));
   for (int i = 0; i < 200; ++i) factor = group.factor(1, 0);

@@ -1,4 +1,4 @@
-// Does the loss of a group still fall? Losses in, verdicts out.
+// Whether a group's loss still falls: losses in, verdicts out.
 #include "sync/controllers/plateau.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ namespace {
 struct Watch {
   std::vector<double> memory = std::vector<double>(Plateau::numbers);
   Plateau plateau{memory};
-  /// Agreements on 512 rows each, until it is reached; at most N.
+  /// Synchronizations of 512 rows each, until the plateau is reached; maximum N.
   template <class Loss>
   int agreements(int most, double noise, Loss loss) {
     for (int i = 0; i < most; ++i) {
@@ -33,7 +33,7 @@ struct Watch {
 TEST_CASE("Plateau: is reached by a loss that has fallen and stays, after some means of thousands of rows") {
   Watch watch;
   const int n = watch.agreements(1000, 0, [](int i) { return i < 8 ? 2.0 : 0.5; });
-  CHECK(n == 1 + 8 + 5 * 8);  // one mean sets the mark, four do not go below
+  CHECK(n == 1 + 8 + 5 * 8);  // one mean sets the mark, four are not below
 }
 
 TEST_CASE("Plateau: is not reached while the loss falls, however slowly, nor where it has never fallen") {

@@ -201,7 +201,7 @@ TEST_CASE("Arbiter: what is remembered of a device goes with it into a view of o
   CHECK(part(now, 3) == std::vector<double>(transfer->memory_per_rank));
   CHECK(memory_in(first_state(before, config, all, state.memory)) == old);
 
-  state.memory.front().name = "transfer/auto";  // of another version, with other numbers
+  state.memory.front().name = "transfer/auto";  // of another version, with other values
   state.memory.front().values.pop_back();
   std::ranges::swap(state.memory.front(), state.memory.back());
   std::erase_if(state.memory, [&](const ControllerMemory& own) { return own == old; });

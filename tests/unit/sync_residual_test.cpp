@@ -28,7 +28,7 @@ std::vector<float> kept_by(const Residual& residual) {
   return all;
 }
 
-/// Sends the first number only.
+/// Sends the first element only.
 void encode_first(const Coding&, const GradientView& numbers, std::span<std::byte> slot) {
   std::memcpy(slot.data(), numbers.data, slot.size());
 }
@@ -41,7 +41,7 @@ Status decode_first(const Coding&, std::span<const std::byte> slot, double weigh
 const CompressorEntry first_only{
     .name = "first", .keeps_residual = true, .encode = &encode_first, .decode_add = &decode_first};
 
-/// Has staged half of (2, 4, 8, 16 | 5) and sent its first number.
+/// Has staged half of (2, 4, 8, 16 | 5) and sent its first element.
 struct OneRound {
   Residual residual{shape};
   std::vector<float> mine{2, 4, 8, 16, 5};
@@ -102,7 +102,7 @@ TEST_CASE("Residual: stages weighted parameters and the buffers as they are; the
   CHECK(residual.empty());
   CHECK(numbers_of(residual.stage(view_over(mine), 0.5)) == std::vector<float>{1, 2, 4, 8, 5});
   CHECK(mine == std::vector<float>{2, 4, 8, 16, 5});
-  CHECK(residual.empty());  // nothing is kept before the round is over
+  CHECK(residual.empty());  // nothing is kept before the round ends
   CHECK(residual.numbers().empty());
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("Residual: keeps what was not sent when the sum was applied, and nothi
     CHECK(kept_by(round.residual) == std::vector<float>{0, 2, 4, 8});
     CHECK(round.residual.norm() == doctest::Approx(std::sqrt(84.0)));
     CHECK_FALSE(round.residual.empty());
-    // The next round's contribution is on top; without one, what is kept is there alone.
+    // The next round's contribution is added; without one, the residual remains alone.
     CHECK(numbers_of(round.residual.stage(view_over(round.mine), 0.5)) == std::vector<float>{1, 4, 8, 16, 5});
     CHECK(numbers_of(round.residual.stage({}, 0)) == std::vector<float>{0, 2, 4, 8, 0});
     round.residual.drop();
@@ -138,7 +138,7 @@ TEST_CASE("Residual: a weight that was guessed wrong is made good in what is kep
     round.residual.follow(before, 100);
     CHECK(round.residual.resolve(after, 140, view_over(round.mine)) == 0);
   }
-  // 0.25 * mine, less the 1 that was sent.
+  // 0.25 * mine, minus the 1 that was sent.
   CHECK(kept_by(round.residual) == std::vector<float>{-0.5, 1, 2, 4});
 }
 

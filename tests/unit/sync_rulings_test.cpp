@@ -1,4 +1,4 @@
-// Where policies get into each other's way: what one of them does must not mislead another.
+// Interactions of policies: an action of one must not mislead another.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ const std::vector<double>& memory_of(const Gated& group) {
   return group.state.memory.front().values;
 }
 
-/// Places in the memory of gravac and moo.
+/// Indices in the memory of gravac and moo.
 constexpr std::size_t gravac_settled = 3;
 constexpr std::size_t gravac_sent = 4;
 constexpr std::size_t gravac_tries = 17;
@@ -42,7 +42,7 @@ Gated climbing() {
   return group;
 }
 
-/// What a proposal of one role may change, put back.
+/// Reverts what a proposal of one role may change.
 void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
   plan.why = before.why;
   switch (role) {
@@ -50,7 +50,7 @@ void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
       plan.now.mode = before.now.mode;
       plan.next.local = before.next.local;
       plan.next.way.keep_ratio =
-          before.next.way.keep_ratio;  // auto finds it; the policy of compression obeys
+          before.next.way.keep_ratio;  // auto decides it; the compression policy follows
       return;
     case Role::batch:
       plan.now.mode = before.now.mode;
@@ -61,7 +61,7 @@ void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
       return;
     case Role::transfer:
       plan.next.injection = before.next.injection;
-      plan.next.rows = before.next.rows;  // copies count within a batch
+      plan.next.rows = before.next.rows;  // injected rows count within a batch
       return;
     case Role::compression:
       plan.now.way = before.now.way;
@@ -75,7 +75,7 @@ void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
   }
 }
 
-/// Facts that make controllers do something: devices differ in all that can be measured.
+/// Facts that trigger controllers: devices differ in all measurements.
 FactsTable busy_table(std::size_t measurements) {
   FactsTable table;
   table.facts.resize(3);
@@ -141,7 +141,8 @@ TEST_CASE("Rulings: gates learn of rounds that are exchanged, once, and nothing 
     Gated group(policy, 3, 10'000);
     for (int i = 0; i < 5; ++i) group.step(flat(0.9));
     auto known = memory_of(group);
-    if (policy == std::string("gravac")) known.at(gravac_sent) = 0;  // the next round is behind no exchange
+    if (policy == std::string("gravac"))
+      known.at(gravac_sent) = 0;  // the next round does not follow an exchange
     group.flags = flag_incomplete;
     const RoundPlan held = group.step(flat(0.1));
     REQUIRE(held.now.mode == Mode::defer);
@@ -157,8 +158,8 @@ TEST_CASE("Rulings: a batch of another size begins the averages of the gates ane
     CAPTURE(policy);
     Gated group(policy, 2, 1'000'000);
     for (int i = 0; i < 30; ++i) group.step(flat(0.2));
-    CHECK(group.step(flat(0.95)).now.way.value().compressor == "dense");  // one round says little
-    group.rows = 80;  // nor does a batch that is a little larger
+    CHECK(group.step(flat(0.95)).now.way.value().compressor == "dense");  // one round has little weight
+    group.rows = 80;                                                      // nor does a slightly larger batch
     CHECK(group.step(flat(0.95)).now.way.value().compressor == "dense");
     group.rows = 256;
     CHECK(group.step(flat(0.95)).now.way.value().compressor == "topk");
@@ -253,7 +254,7 @@ TEST_CASE("Rulings: the learning rate follows the rows of steps, not those of ro
   group.config.learning_rate_policy = "constant";
   group.settings.set("train.lr_scaling.rule", std::string("linear"));
   for (int i = 0; i < 50; ++i) CHECK(group.step(flat(0)).now.learning_rate_factor == 1);
-  for (int i = 0; i < 50; ++i) {  // one of them has its rows, the other has not
+  for (int i = 0; i < 50; ++i) {  // one of them has its rows, the other does not
     group.flags = i % 2 == 0 ? std::uint32_t{flag_incomplete} : 0;
     group.rows_of_first = i % 2 == 0 ? 0 : 64;
     CHECK(group.step(flat(0)).now.learning_rate_factor == 1);
@@ -293,7 +294,7 @@ TEST_CASE("Rulings: compressor and collective do not change in one plan, nor whi
   CHECK(next.way.payload_bytes == group.config.contribution_bytes);
   next = plan(table, group.config, both, state).next;
   CHECK(next.way.compressor == "topk");
-  CHECK(next.way.collective == "gather");  // what topk leaves of a sum
+  CHECK(next.way.collective == "gather");  // topk excludes sum
   next = plan(table, group.config, both, state).next;
   CHECK(next.way.collective == "two_sided");
 }
@@ -311,7 +312,8 @@ TEST_CASE("Rulings: with a device that leaves everything is sent, where that is 
 
 namespace {
 
-/// Of ten devices by controller transfer/auto, when policy auto of sync has asked for N own steps.
+/// True if controller transfer/auto injects rows on ten devices, when policy auto of sync has set N local
+/// steps.
 bool sends_copies(double in_common, std::uint32_t local_steps, float feature_skew = 0, int rounds = 1) {
   PolicyConfig config;
   config.sync_policy = config.compression_policy = config.collective = config.transfer_policy = "auto";
@@ -354,7 +356,7 @@ TEST_CASE(
     "Rulings: a budget that asks for many own steps does not keep copies from labels with little in common") {
   CHECK(sends_copies(0, 4));
   CHECK(sends_copies(0, 12));
-  // Half alike: few own steps say that they drift, many that they do not.
+  // Half alike: few local steps indicate drift, many the opposite.
   CHECK(sends_copies(0.4, 4));
   CHECK_FALSE(sends_copies(0.4, 12));
   CHECK_FALSE(sends_copies(1, 4));

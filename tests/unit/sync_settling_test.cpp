@@ -1,4 +1,4 @@
-// Slow loops take turns: what one of them changes settles before another one changes.
+// Slow control loops take turns: a change settles before another controller makes one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-/// Counts in its memory how often it was asked and did not have to wait: each time it changes something.
+/// Counts calls in its memory in which it did not have to wait: each is a change.
 void change(const Inputs& inputs, std::span<double> memory, RoundPlan&) {
   if (!inputs.settling) memory[0] += 1;
 }
@@ -37,7 +37,7 @@ ControllerEntry eager(Role role, std::string_view name) {
           .memory = 1,
           .slow = {&ten_rounds, 0}};
 }
-/// As eager, but changes in the rounds that are said alone.
+/// As eager, but changes only in the listed rounds.
 std::vector<std::uint64_t> batch_rounds;
 void change_then(const Inputs& inputs, std::span<double> memory, RoundPlan&) {
   const bool wants = std::ranges::find(batch_rounds, inputs.round) != batch_rounds.end();
@@ -88,7 +88,7 @@ TEST_CASE("Settling: of loops that all want to change something one does, and th
   Loops group({&compression, &collective});
   CHECK(group.round() == std::vector<std::string>{"compression/a"});
   CHECK(group.why.find("a has changed: others wait for 20 rounds") != std::string::npos);
-  // Who changed may change again: what it does is its own affair.
+  // The controller of the last change may change again without waiting.
   for (std::size_t i = 0; i < window; ++i) CHECK(group.round() == std::vector<std::string>{"compression/a"});
 }
 
@@ -105,7 +105,7 @@ TEST_CASE(
     std::size_t longest = 0;
     for (int i = 0; i < 3000; ++i) {
       const auto changed = group.round();
-      REQUIRE(changed.size() == 1);  // one thing at a time
+      REQUIRE(changed.size() == 1);  // one at a time
       ++turns[changed[0]];
       waited = changed[0] == "collective/c" ? 0 : waited + 1;
       longest = std::max(longest, waited);
@@ -149,7 +149,7 @@ TEST_CASE("Settling: a window is twice the longest half-life, in rounds that exc
   for (std::size_t i = 1; i < window; ++i) {
     CAPTURE(i);
     CHECK(group.round().empty());
-    for (Facts& f : group.table.facts) f.rows = 0;  // a round of nobody's rows does not count
+    for (Facts& f : group.table.facts) f.rows = 0;  // a round without rows does not count
     CHECK(group.round().empty());
     for (Facts& f : group.table.facts) f.rows = 10;
   }
@@ -176,7 +176,7 @@ TEST_CASE("Settling: another view, and a rate that has fallen, come before all l
   CHECK(view.round().size() == 1);
   const auto memory = view.state.memory;
   view.state = first_state(testing::members(3), view.config, view.controllers, memory);
-  // Of the view's first state again, as a replay makes it.
+  // From the view's first state, as in a replay.
   CHECK(first_state(testing::members(3), view.config, view.controllers, view.state.memory) == view.state);
   CHECK(view.rounds_until("batch/a") == window + 1);
 

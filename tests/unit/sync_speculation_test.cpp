@@ -13,7 +13,7 @@ using policy::Mode;
 
 namespace {
 
-/// A round of two devices: what they brought and what was planned.
+/// A round of two devices: rows and plan.
 Round round_of(std::uint32_t a, std::uint32_t b, Mode mode = Mode::gradients) {
   FactsTable table;
   table.facts.resize(2);
@@ -69,7 +69,7 @@ TEST_CASE("Speculation: a round of another kind makes it careful again") {
     CHECK(speculation.speculates(dense));
   };
   for (const Mode mode : {Mode::delta, Mode::defer, Mode::skip}) careful_after(round_of(64, 64, mode));
-  // Weight without rows: local steps that nobody foresaw.
+  // Weight without rows: unexpected local steps.
   Round steps = round_of(64, 0);
   policy::PolicyState state = steps.state;
   state.last.now.weights = {0.5, 0.5};
@@ -108,9 +108,9 @@ TEST_CASE("Speculation: a round without rows changes nothing") {
   CHECK(speculation.speculates(dense));
 }
 
-// ---- what is sent on a bet ----
+// ---- contributions sent ahead ----
 
-/// Rank 0 of two over in-memory wires; the test plays rank 1.
+/// Rank 0 of two over the in-memory transport; the test plays rank 1.
 struct EarlyRound {
   MemoryNetwork network;
   VirtualClock clock;
@@ -157,7 +157,7 @@ TEST_CASE("Early gather: whose rows are none sends nothing and is not waited for
     CHECK(r.agreed == r.mine);
     CHECK(r.ranks[0]->counters().bytes_sent == payload_header_bytes + 16);
     r.clock.advance_to(r.clock.now() + std::chrono::seconds(
-                                           60));  // its receive stays posted, which is not a lack of progress
+                                           60));  // its receive stays posted, which does not count as a stall
     CHECK(r.ranks[0]->healthy());
   }
   SUBCASE("this device") {
@@ -176,7 +176,7 @@ TEST_CASE("Early gather: what is given up is received, adds nothing, and is not 
   EarlyRound r;
   REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
   r.early->give_up(std::vector<std::uint32_t>{3, 3});
-  CHECK(r.early->poll() == Progress::pending);  // it is on its way
+  CHECK(r.early->poll() == Progress::pending);  // it is in flight
   r.peer_sends({.view = 7, .round = 5, .compressor = 1, .length = 16}, {9, 9, 9, 9});
   CHECK(r.early->poll() == Progress::done);
   CHECK(r.agreed == std::vector<float>(4, 77));
@@ -230,6 +230,6 @@ TEST_CASE("Speculation: apart, the others are thought to have made as many steps
   apart.local = policy::LocalSchedule{.steps = 10};
   apart.rows = {20, 30, 0};
   CHECK(guess_weight(apart, 0, 80) == doctest::Approx(80.0 / (80 + 4 * 30)));
-  // Of a stream too slow to be asked for rows: as many as the others were asked for.
+  // Weight of a stream too slow for requested rows: predicted from the rows requested from the others.
   CHECK(guess_weight(apart, 2, 5) == doctest::Approx(5.0 / (5 + 10 * 50)));
 }

@@ -1,4 +1,4 @@
-// Selections by a threshold, as published compressors make them.
+// Selections by a threshold, as in published compressors.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::vector<T> drawn(std::size_t count, std::uint64_t seed, double power = 1) {
   return numbers;
 }
 
-/// All of the chosen are as large as any that was not.
+/// Every selected element is as large as any other, or larger.
 template <class T>
 bool are_largest(const std::vector<T>& numbers, const std::vector<std::uint32_t>& chosen) {
   std::vector<bool> is_chosen(numbers.size());

@@ -52,7 +52,7 @@ class CheckpointCommand final : public Command {
     prune_->add_option("--keep", keep_, "number to keep (default: checkpoint.keep)")
         ->type_name("N")
         ->check(CLI::Range(1, 1000));
-    export_->add_option("from", from_, "a checkpoint, or a folder whose newest usable one is taken")
+    export_->add_option("from", from_, "a checkpoint, or a folder: uses its newest usable one")
         ->type_name("FILE|DIR")
         ->required();
     export_->add_option("out", out_, "output file, .safetensors")->type_name("OUT")->required();

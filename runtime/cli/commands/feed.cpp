@@ -141,7 +141,7 @@ class FeedCommand final : public Command {
  public:
   explicit FeedCommand(CLI::App& root)
       : app_(
-            root.add_subcommand("feed", "play a data set into a topic, with a separate rate per partition")) {
+            root.add_subcommand("feed", "feed a data set into a topic, with a separate rate per partition")) {
     add_target();
     add_timing();
     app_->footer(feed_footer);
@@ -173,7 +173,7 @@ class FeedCommand final : public Command {
 
  private:
   void add_target() {
-    app_->add_option("data", flags_.data, "data set to play")->required()->type_name("DATA");
+    app_->add_option("data", flags_.data, "data set to feed")->required()->type_name("DATA");
     app_->add_option("-b,--brokers", flags_.brokers, "Kafka brokers")
         ->type_name("HOST:PORT,...")
         ->envname("RIVULET_BROKERS")

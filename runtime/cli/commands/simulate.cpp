@@ -235,7 +235,8 @@ class SimulateCommand final : public Command {
     app_->add_option("--stop-after", flags_.stop_after, "limit of the run")
         ->type_name("rows=N|rounds=N|seconds=N")
         ->capture_default_str();
-    app_->add_option("--data", flags_.data, "data set to play (default: synthetic rows)")->type_name("PATH");
+    app_->add_option("--data", flags_.data, "data set to stream (default: synthetic rows)")
+        ->type_name("PATH");
     app_->add_flag("--in-order", flags_.in_order,
                    "keep the order of the data and distribute records round-robin: for changing streams")
         ->needs("--data");

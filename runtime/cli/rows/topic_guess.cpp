@@ -168,7 +168,7 @@ void add_gaps(Guess& guess, std::vector<std::string>& gaps, const GuessedFields&
   if (codes.empty()) return;
   guess.codes.insert(codes.begin(), codes.end());
   gaps.push_back(
-      fmt::format("{} is often {}, far from all other values: does that mean that there is no "
+      fmt::format("{} is often {}, far from all other values: is it a code for a missing "
                   "value?",
                   field.name, fmt::join(codes, " or ")));
 }

@@ -51,7 +51,8 @@ void add_own(const NodeReport::Own& own, Tiles& out) {
   out.add("own_loss", "loss, own rows", decimal(own.loss, 4));
   if (own.accuracy) out.add("own_accuracy", "accuracy, own rows", percent(own.accuracy));
   if (own.largest_share)
-    out.add("largest_class", ("always " + escaped(own.largest_class)).c_str(), percent(own.largest_share));
+    out.add("largest_class", ("baseline: always " + escaped(own.largest_class)).c_str(),
+            percent(own.largest_share));
   if (own.mean_absolute_error) {
     out.add("mean_absolute_error", "mean absolute error, own rows", number(own.mean_absolute_error));
     out.add("r2", "R², own rows", decimal(own.r2, 3));
@@ -79,17 +80,17 @@ std::string stream_tiles(const NodeReport& r) {
   out.add_series(cells.stream_rate());
   out.add_series(cells.rows_waiting());
   out.add(cells.lag_records());
-  out.add("rows_refused", "rows refused", grouped(std::to_string(refused_rows(r))));
+  out.add("rows_refused", "rows dropped", grouped(std::to_string(refused_rows(r))));
   return out.html();
 }
 
 std::string sync_tiles(const NodeReport& r) {
-  Tiles out("Agreement");
+  Tiles out("Synchronization");
   const Cells cells{r};
   out.add(cells.steps());
   out.add_series(cells.batch_rows());
-  if (const auto when = sync_interval_of(r); !when.empty()) out.add("sync_when", "when", when);
-  if (const auto share = sync_share_of(r); !share.empty()) out.add("sync_share", "what", share);
+  if (const auto when = sync_interval_of(r); !when.empty()) out.add("sync_when", "schedule", when);
+  if (const auto share = sync_share_of(r); !share.empty()) out.add("sync_share", "contribution", share);
   return out.html();
 }
 
@@ -99,7 +100,7 @@ std::string bytes_tiles(const NodeReport& r) {
   out.add(cells.bytes_sent());
   out.add(cells.bytes_received());
   out.add(cells.record_bytes_trained());
-  out.add("edge_ratio", "sent, of the rows' bytes", percent(edge_ratio(r)));
+  out.add("edge_ratio", "sent, share of the rows' bytes", percent(edge_ratio(r)));
   return out.html();
 }
 
@@ -118,20 +119,21 @@ std::string members(const NodeReport& r) {
                           {"weight", false},
                           {"awaiting rows", false},
                           {"computing", false},
-                          {"awaiting the slowest", false},
-                          {"rows of next step", false}});
+                          {"awaiting slowest", false},
+                          {"rows in next step", false}});
   int rank = 0;
   for (const auto& m : r.members) {
     const bool own = m.id == r.id;
     const bool slowest = !m.id.empty() && m.id == r.ready_last;
-    table.row({escaped(m.id) + (own ? " (this one)" : ""), std::to_string(rank++), decimal(m.rows_per_s, 1),
-               count(m.rows_waiting), count(m.rows), percent(m.weight), milliseconds(m.wait_s),
-               milliseconds(m.compute_s), milliseconds(m.ready_before_last_s), count(m.next_rows)},
-              slowest ? "slowest"
-              : own   ? "own"
-                      : "");
+    table.row(
+        {escaped(m.id) + (own ? " (this device)" : ""), std::to_string(rank++), decimal(m.rows_per_s, 1),
+         count(m.rows_waiting), count(m.rows), percent(m.weight), milliseconds(m.wait_s),
+         milliseconds(m.compute_s), milliseconds(m.ready_before_last_s), count(m.next_rows)},
+        slowest ? "slowest"
+        : own   ? "own"
+                : "");
   }
-  return "<h2>The group, in its last round</h2>\n" + table.html();
+  return "<h2>Group in the last round</h2>\n" + table.html();
 }
 
 std::string story(const NodeReport& r) {
@@ -141,7 +143,7 @@ std::string story(const NodeReport& r) {
   for (std::size_t i = 0; i < r.detail.size(); ++i)
     (i < main_sentences ? first : rest) += "<li>" + escaped(r.detail[i]) + "</li>";
   return fmt::format(
-      "<h2>Why round {} of view {} did what it did</h2>\n<ul id=\"story\">{}</ul>\n"
+      "<h2>Explanation of round {} of view {}</h2>\n<ul id=\"story\">{}</ul>\n"
       "<details id=\"story-rest\"{}><summary>Details</summary><ul>{}</ul></details>\n",
       count(r.reported_round), count(r.group_view), first, rest.empty() ? " hidden" : "", rest);
 }
@@ -149,7 +151,7 @@ std::string story(const NodeReport& r) {
 std::string rounds(const NodeReport& r) {
   if (r.last_rounds.empty()) return "";
   Table table("rounds",
-              {{"step", false}, {"rows", false}, {"what", true}, {"plan", true}, {"slowest", true}});
+              {{"step", false}, {"rows", false}, {"outcome", true}, {"plan", true}, {"slowest", true}});
   for (const auto& one : r.last_rounds)
     table.row(
         {count(one.step), count(one.rows), escaped(one.mode), escaped(one.why), escaped(one.ready_last)});
@@ -162,8 +164,7 @@ std::string classes(const NodeReport& r) {
   Table table("classes", {{"class", true}, {"rows", false}, {"recall", false}, {"precision", false}});
   for (const auto& c : r.own.classes)
     table.row({escaped(c.name), count(c.rows), percent(c.recall), percent(c.precision)});
-  return fmt::format("<h2>Each class, of this device's last {} rows before training</h2>\n",
-                     count(r.own.rows)) +
+  return fmt::format("<h2>Classes of this device's last {} rows, before training</h2>\n", count(r.own.rows)) +
          table.html();
 }
 
@@ -173,14 +174,14 @@ std::string partitions(const NodeReport& r) {
                              {"partition", false},
                              {"state", true},
                              {"next offset", false},
-                             {"log ends at", false},
+                             {"end of log", false},
                              {"skipped", false},
-                             {"why", true}});
+                             {"reason", true}});
   for (const auto& p : r.partitions)
     table.row({escaped(p.topic), count(p.partition), escaped(p.state), count(p.next_offset),
                count(p.high_watermark), count(p.skipped), escaped(p.reason)},
               p.state == "stopped" || p.state == "unreachable" ? "slowest" : "");
-  return "<h2>What it reads</h2>\n" + table.html();
+  return "<h2>Partitions</h2>\n" + table.html();
 }
 
 std::string refusals(const NodeReport& r) {
@@ -188,7 +189,7 @@ std::string refusals(const NodeReport& r) {
   Table table("refusals", {{"reason", true}, {"rows", false}});
   for (const auto& [reason, rows] : r.rows_dropped)
     table.row({escaped(reason), grouped(std::to_string(rows))});
-  return "<h2>Rows that were refused, and why</h2>\n" + table.html();
+  return "<h2>Dropped rows</h2>\n" + table.html();
 }
 
 std::string costs(const NodeReport& r) {
@@ -200,11 +201,11 @@ std::string costs(const NodeReport& r) {
     columns.emplace_back(cell.caption, false);
     row.push_back(cell.shown);
   }
-  columns.emplace_back("agreed state", true);
+  columns.emplace_back("digest of the agreed state", true);
   row.push_back("<code>" + escaped(r.digest) + "</code>");
   Table table("costs", columns);
   table.row(row);
-  return "<h2>Where this device's time went</h2>\n" + table.html();
+  return "<h2>Time and agreed state</h2>\n" + table.html();
 }
 
 /// Events that the charts mark with a line. The history has one sample per second.

@@ -1,6 +1,6 @@
-// Facts of a whole round with their second sections: what the check of announced rows believes is folded into
-// the agreed state, and that must stay a state that can be saved and loaded again.
-// Input, for each of three ranks: length of the section (2 bytes), head (216), section.
+// Facts of a whole round with their sections: rows that pass the check of announced rows are folded into the
+// agreed state, which must remain a state that can be saved and loaded. Input, for each of three ranks:
+// length of the section (2 bytes), head (216), section.
 #include <memory>
 
 #include "core/check.h"
@@ -18,7 +18,7 @@ using sync::facts_head_bytes;
 constexpr std::size_t ranks = 3;
 constexpr std::size_t before_section = sizeof(std::uint16_t) + facts_head_bytes;
 
-/// What one device sent; the facts' `section_bytes` is not what cuts it here.
+/// Bytes from one device; the facts' `section_bytes` does not determine the section's length here.
 struct Part {
   std::size_t at = 0;
   std::size_t section = 0;
@@ -34,12 +34,12 @@ std::vector<Part> parts_of(Input input) {
   return parts;
 }
 
-/// A section that is accepted is, written again, the same section.
+/// An accepted section is equal when encoded again.
 bool take(Input section, sync::FactsTable& table) {
   auto decoded = sync::decode_section(section);
   if (!decoded) return false;
   const auto again = sync::encode_section(decoded.value());
-  RIVULET_CHECK(again && again.value().size() <= section.size(), "a section is not larger than it came");
+  RIVULET_CHECK(again && again.value().size() <= section.size(), "a section is not larger than its input");
   RIVULET_CHECK(sync::decode_section(again.value()).value() == decoded.value(), "a section survives");
   table.sections.push_back(std::move(decoded).value());
   return true;

@@ -1,5 +1,5 @@
-// The text of a configuration file. Whatever it says, every problem is a sentence; and a configuration
-// without problems, written as the product shows it, is the same configuration.
+// The text of a configuration file. For any text every problem is a sentence; and a configuration without
+// problems, printed by the product, reads as the same configuration.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using namespace runtime;
 
-/// A file in memory: a search writes thousands of them a second.
+/// A file in memory: a search writes thousands of them per second.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(memfd_create("device.toml", MFD_CLOEXEC)) {
@@ -47,20 +47,20 @@ ConfigInput input_of(const std::string& path) {
   return input;
 }
 
-/// As `key=value` of a command line: what is shown of a key can be given for it.
+/// As `key=value` on a command line: the shown value of a key is valid input for it.
 void check_shown_is_read(const LoadedConfig& loaded, const MemoryFile& file) {
   ConfigInput input = input_of(file.path());
   std::set<std::string> known;
   for (const KeySpec& spec : key_table())
     if (!spec.secret) known.insert(spec.key);
   for (const auto& [key, value] : loaded.effective) {
-    // "${" is a variable where it is read and a text where it is shown; a secret is not shown.
+    // "${" is a variable in input and text in output; a secret is not shown.
     if (!known.contains(key) || value.find('$') != std::string::npos || value == "\"***\"") continue;
     if (loaded.origin.at(key) != "default") input.sets.push_back(key + "=" + value);
   }
   const LoadedConfig again = load_config(input);
   RIVULET_CHECK(again.usable(), again.problems.empty() ? "" : again.problems.front().text());
-  RIVULET_CHECK(again.effective == loaded.effective, "what is shown is what is read");
+  RIVULET_CHECK(again.effective == loaded.effective, "printed values read as the same configuration");
   RIVULET_CHECK(group_hash(group_keys(again)) == group_hash(group_keys(loaded)), "the group sees the same");
 }
 

@@ -1,4 +1,4 @@
-// One record of the control topic: what is accepted survives being written again.
+// One record of the control topic: an accepted one is equal when written and read again.
 #include "core/check.h"
 #include "sync/membership/records.h"
 #include "tests/fuzz/bytes.h"
@@ -17,7 +17,7 @@ void run(Input input) {
     return;
   }
   const auto again = encode(record.value(), fuzzed_job);
-  // Escapes of characters and numbers may be longer than they came; a record near the bound is then refused.
+  // Escapes of characters and numbers may get longer; a record near the limit is then rejected.
   if (!again) {
     RIVULET_CHECK(input.size() > record_max_bytes / 8, "only a long record can become too long");
     return;

@@ -1,5 +1,5 @@
-// One line of a decision log: what is accepted is byte for byte what a device writes, and its plan can be
-// made again, whatever its facts say.
+// One line of a decision log: an accepted one has exactly the bytes that a device writes, and its plan can be
+// recomputed, whatever its facts are.
 #include <string>
 
 #include "core/check.h"
@@ -15,7 +15,7 @@ namespace {
 
 using namespace runtime;
 
-/// A view that a round of `devices` may belong to.
+/// A view to which a round of `devices` may belong.
 ViewRecord view_of(const RoundRecord& round) {
   ViewRecord view;
   view.number = round.view;

@@ -1,5 +1,4 @@
-// The fixed head of the facts: what is accepted is what an encoder writes, but for bytes that mean nothing
-// yet.
+// The fixed head of the facts: an accepted one equals an encoder's output, except for unused bytes.
 #include "sync/message/facts.h"
 #include "core/check.h"
 #include "tests/fuzz/bytes.h"
@@ -13,7 +12,7 @@ using namespace sync;
 constexpr std::size_t count_at = facts_head_bytes - 12;  // of the measurements: a number, the checksum
 constexpr std::size_t checksum_bytes = 8;
 
-/// Where the zeros begin.
+/// Start of the zeros.
 std::size_t unused_from(std::size_t measurements) {
   return count_at + sizeof(std::uint32_t) + sizeof(float) * measurements;
 }
@@ -25,12 +24,12 @@ void run(Input input) {
                   "refused in words");
     return;
   }
-  RIVULET_CHECK(facts.value().section_bytes <= facts_section_max_bytes, "what is to come is bounded");
+  RIVULET_CHECK(facts.value().section_bytes <= facts_section_max_bytes, "the announced section is bounded");
   const std::vector<std::byte> again = encode_head(facts.value());
   const Input written(again);
   const std::size_t used = unused_from(facts.value().measurements.size());
   RIVULET_CHECK(std::ranges::equal(written.first(used), input.first(used)), "every field is read");
-  RIVULET_CHECK(decode_head(again), "what was accepted is accepted again");
+  RIVULET_CHECK(decode_head(again), "accepted facts are accepted again");
 }
 
 void seal(Bytes& input) {

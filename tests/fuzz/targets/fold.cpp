@@ -1,5 +1,5 @@
-// A whole control log, one record a line, from its first record: every device that reads it comes to the same
-// fold, and no record breaks what the fold promises.
+// A whole control log, one record per line, from its first record: every device that reads it has the same
+// fold, and every record preserves its invariants.
 #include "core/check.h"
 #include "sync/membership/log_reader.h"
 #include "tests/fuzz/bytes.h"

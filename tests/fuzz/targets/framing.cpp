@@ -1,5 +1,5 @@
-// What a member sends over a connection of a view: Gloo's framing, before Gloo sees it. Beside it a Gloo that
-// has posted one receive of 16 bytes on each lane, and none on others.
+// Bytes from a member on a connection of a view: Gloo's framing, before Gloo reads it. Models a Gloo that has
+// posted one receive of 16 bytes on each lane, and none on others.
 #include <map>
 
 #include "core/check.h"
@@ -14,7 +14,7 @@ using namespace sync::gloo_door;
 
 constexpr std::size_t awaited = 16;
 
-/// Ends where the connection would be closed, or the input does.
+/// Ends where the connection would be closed, or at the end of input.
 void run(Input input) {
   FrameCheck check;
   std::map<std::uint64_t, int> posted;
@@ -26,8 +26,9 @@ void run(Input input) {
     const auto p = number_at<Preamble>(input, 0);
     input = input.subspan(sizeof p);
     if (check.refuse(p, counts) != nullptr) return;
-    // What Gloo does with it: it writes to where a receive points, or remembers that one is announced.
-    RIVULET_CHECK(p.opcode >= Preamble::message && p.opcode <= Preamble::receive_ready, "Gloo knows it");
+    // Gloo's action: writes to the posted receive, or stores an announcement.
+    RIVULET_CHECK(p.opcode >= Preamble::message && p.opcode <= Preamble::receive_ready,
+                  "Gloo has this opcode");
     RIVULET_CHECK(p.receiver_offset == 0 && is_tag(p.slot), "it is of a lane");
     if (p.opcode != Preamble::message) {
       RIVULET_CHECK(++announced <= 2 * (FrameCheck::announced_most + posted.size()), "Gloo can remember it");

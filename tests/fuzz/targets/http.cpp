@@ -1,5 +1,6 @@
-// What the pages' server decides on: method, path and the header Authorization, as a stranger sends them.
-// "METHOD PATH", a line end, the header's value. Read twice: by a server with a token, and by one without.
+// Request data from non-members on which the pages' server decides: method, path and the header
+// Authorization. "METHOD PATH", a newline, the header's value. Read twice: by a server with a token, and by
+// one without.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ HttpServer::Pages pages() {
           [](const std::string& nonce) { return "private " + nonce; }};
 }
 
-/// Read from a file, as the product does, though this one has no name.
+/// Read from a file, as in the product, though this one has no name.
 Access access_with_token() {
   const int file = memfd_create("token", 0);
   RIVULET_CHECK(write(file, token.data(), token.size()) == static_cast<ssize_t>(token.size()),
@@ -50,21 +51,21 @@ Access access_with_token() {
   return std::move(access).value();
 }
 
-/// Whether the token is in the header, in either form; found without decoding anything.
+/// True if the header contains the token in either form; found without decoding.
 bool knows_token(std::string_view header) {
   if (header.size() > authorization_most) return false;
   if (header.find(token) != std::string_view::npos) return true;
   for (std::size_t before = 0; before < 3; ++before) {
     const std::string text = std::string(before, 'x').append(token);
     const std::string base64 = sync::membership::to_base64(std::as_bytes(std::span(text)));
-    const std::size_t first = (before * 8 + 5) / 6;  // what stands before it has no part in these
+    const std::size_t first = (before * 8 + 5) / 6;  // characters before it do not matter here
     const std::string_view own = std::string_view(base64).substr(first, text.size() * 8 / 6 - first);
     if (header.find(own) != std::string_view::npos) return true;
   }
   return false;
 }
 
-/// Each name and value is one line of printable characters, and together they have a bound.
+/// Each name and value is one line of printable characters, and their total is bounded.
 void check_head(const PageAnswer& answer) {
   const auto printable = [](std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
@@ -86,12 +87,12 @@ void check_answer(const HttpRequest& request, const PageAnswer& answer, bool ope
   const bool known_path = std::ranges::find(paths, request.path) != paths.end();
   const bool probe = request.path == "/livez" || request.path == "/readyz";
   if (answer.status == 200)
-    RIVULET_CHECK(request.method == "GET" && known_path, "only GET, and only what is there");
+    RIVULET_CHECK(request.method == "GET" && known_path, "only GET, and only existing pages");
   RIVULET_CHECK((request.method != "GET") == (answer.status == 405), "nothing but GET, and GET always");
   const bool trusted = open || knows_token(request.authorization);
   if (!trusted) RIVULET_CHECK(answer.body.find("private") == std::string::npos, "nothing without the token");
   if (answer.status == 200 && !probe) RIVULET_CHECK(trusted, "no page without the token");
-  if (open) RIVULET_CHECK(answer.status != 401, "nobody is asked for a token that is not needed");
+  if (open) RIVULET_CHECK(answer.status != 401, "no token is requested if none is needed");
   check_head(answer);
 }
 

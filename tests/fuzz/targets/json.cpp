@@ -38,7 +38,7 @@ void run(Input input) {
   check_rows_survive(*naming, classes, read_record(*naming, classes, input), named_object_of);
 }
 
-/// Rows of one kind, with codes, last values and lists that may be missing; narrowing is watched.
+/// Rows of one kind, with codes, last values and lists that may be missing; tracks narrowing.
 void run_as_they_come(Input input) {
   static const auto decoder = [] {
     stream::DecodeConfig config{

@@ -1,4 +1,4 @@
-// Raw records. The first byte chooses the kinds of numbers, the rest is the record.
+// Raw records. The first byte selects the types of values, the rest is the record.
 #include <array>
 #include <cmath>
 
@@ -31,13 +31,13 @@ stream::DecodeConfig config_of(const Kind& kind) {
   return config;
 }
 
-/// Of bytes in, bytes out: a row of small integers holds exactly what was written.
+/// Bytes as values: a row of small integers has exactly the bytes of the record.
 void check_small_numbers(const std::vector<Step>& steps, Input record) {
   for (std::size_t row = 0; row < steps.size(); ++row) {
     if (steps[row].dropped) continue;
     const Input bytes = record.subspan(row * kinds[0].row_bytes, kinds[0].row_bytes);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const float read = steps[row].row[(i + 3) % 4];  // the label is first in bytes and last in a row
+      const float read = steps[row].row[(i + 3) % 4];  // the label is first in the record and last in a row
       RIVULET_CHECK(read == static_cast<float>(std::to_integer<int>(bytes[i])),
                     "a byte is read as its number");
     }

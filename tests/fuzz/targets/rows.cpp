@@ -1,4 +1,4 @@
-// Copies of rows from a peer.
+// Injected rows from a peer.
 #include <cmath>
 
 #include "core/check.h"
@@ -12,7 +12,7 @@ using namespace sync;
 
 constexpr std::size_t rows_most = 16;
 
-/// With numbers that both sides know, and without.
+/// With and without a dictionary of values on both sides.
 const RowFormat& format(bool known) {
   static const RowFormat plain{{{2, 3}, 1}, {}};
   static const RowFormat usual{{{2, 3}, 1}, {0, 0.5, 1}};

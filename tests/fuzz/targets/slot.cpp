@@ -1,6 +1,5 @@
-// The bytes of a slot, as a peer made them up: of every compressor, whose number is the first byte, and of
-// every code for values, whose number is the second. What is read is added to numbers that lie between
-// guards; what is refused is refused as what the protocol forbids.
+// The bytes of a slot from a peer, for every compressor (first byte) and every code for values (second byte).
+// Values that are read are added between guards; errors must be protocol errors.
 #include <array>
 
 #include "core/check.h"

@@ -1,5 +1,5 @@
-// The text of a SNAP that a newcomer begins with, since the log has lost what was before it; then the group
-// goes on.
+// The text of a SNAP with which a newcomer begins, since older records were deleted; then the group
+// continues.
 #include "sync/membership/snapshot.h"
 #include "core/check.h"
 #include "sync/membership/log_reader.h"
@@ -14,7 +14,7 @@ using namespace sync::membership;
 constexpr std::size_t records_max = 50;
 constexpr std::int64_t offset_max = std::int64_t{1} << 62U;
 
-/// Everybody known does what devices do.
+/// Every known device sends its usual records.
 std::vector<ControlRecord> what_devices_say(const Fold& fold) {
   std::vector<ControlRecord> records;
   const std::uint64_t next = fold.view.number + 1;
@@ -36,7 +36,7 @@ void run(Input input) {
   const std::string text(text_of(input));
   auto begun = fold_of(Snap{"a", 0, 0, snapshot_hash(text), text});
   if (!begun || begun->next_offset < 0 || begun->next_offset > offset_max)
-    return;  // it must be where the log is
+    return;  // it must be at its position in the log
   Fold& fold = *begun;
   RIVULET_CHECK(snapshot_of(fold) == text, "one text for one fold and form");
   std::int64_t offset = fold.next_offset;

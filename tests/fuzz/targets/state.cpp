@@ -1,6 +1,6 @@
-// The image of an agreed state, as a checkpoint file holds it and a device sends it to another: what is
-// accepted without a part that another build wrote is, byte for byte, what this program would have written,
-// and never more is asked of memory than the model has numbers.
+// The image of an agreed state, from a checkpoint file or a peer. An accepted image without parts of newer
+// builds equals, byte for byte, what this program would have written. Allocations never exceed the size of
+// the model.
 #include "core/check.h"
 #include "core/sha256.h"
 #include "runtime/state/state_image.h"
@@ -42,7 +42,7 @@ void run(Input input) {
   }
   const auto& [state, claimed, hash, skipped] = decoded.value();
   RIVULET_CHECK(head && head.value().stamp == state.stamp && head.value().digest == claimed,
-                "a list of files says what the file holds");
+                "a list of files matches the file");
   if (skipped > 0 || number_at<std::uint32_t>(input, 8) != state_image_version) return;  // of another build
   StateOwner writer = owner();
   if (encode_state(writer, state, claimed).size() > input.size()) writer.topics.pop_back();

@@ -1,5 +1,5 @@
 // Small texts in configurations and records: durations, sizes, paths into JSON, base64. The first byte
-// chooses.
+// selects.
 #include "core/check.h"
 #include "runtime/config/config.h"
 #include "stream/decoder/json_path.h"

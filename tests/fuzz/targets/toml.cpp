@@ -1,4 +1,5 @@
-// The text of a configuration file as far as TOML goes: every value has a path, and every name of it a place.
+// The text of a configuration file at the level of TOML: every value has a path, and every name in it a
+// position.
 #include "core/check.h"
 #include "runtime/config/toml_text.h"
 #include "tests/fuzz/bytes.h"
@@ -10,7 +11,7 @@ using namespace runtime;
 
 void run(Input input) {
   const TomlText read = read_toml(std::string(text_of(input)), "device.toml");
-  RIVULET_CHECK(read.problems.size() <= 1, "a text that is no TOML is refused once");
+  RIVULET_CHECK(read.problems.size() <= 1, "invalid TOML gives one error");
   for (const Problem& problem : read.problems)
     RIVULET_CHECK(!problem.message.empty() && problem.line > 0, "the first mistake has a place");
   for (const TomlLeaf& leaf : read.leaves) {

@@ -1,7 +1,7 @@
 #pragma once
 #include "runtime/node/catalog.h"
 
-/// The test-only parts of this folder: each is one file, found by the build as the product's own are.
+/// The test-only parts of this folder. Each is one file, found by the build like the product's.
 namespace rivulet::stream {
 std::span<const DecoderEntry* const> part_decoders() noexcept;
 }
@@ -19,15 +19,15 @@ std::span<const AggregationEntry* const> part_aggregations() noexcept;
 
 namespace rivulet::testing {
 
-/// The product's catalog and the parts of this folder behind it. Owns the lists; keep it while nodes live.
+/// The product's catalog followed by the parts of this folder. Owns the lists; must outlive the nodes.
 class PartsCatalog {
  public:
   PartsCatalog();
   [[nodiscard]] runtime::Catalog catalog() const;
-  /// Adds a model or a decoder of the test's own.
+  /// Adds a model or a decoder of the test.
   void add(const devices::ModelEntry& model) { models_.push_back(&model); }
   void add(const stream::DecoderEntry& decoder) { decoders_.push_back(&decoder); }
-  /// Takes the place of the part of the same name.
+  /// Replaces the part of the same name.
   void replace(const sync::AggregationEntry& aggregation);
   void replace(const devices::ModelEntry& model);
   void replace(const devices::OptimizerEntry& optimizer);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What River's ADWIN makes of streams that tests/unit/runtime_adwin_test.cpp makes, too: the table in that test.
+"""Results of River's ADWIN for the streams of tests/unit/runtime_adwin_test.cpp: the table in that test.
 
     python -m venv DIR && DIR/bin/pip install river==0.26.1
     DIR/bin/python tests/support/programs/adwin.py
 
-prints the table's lines. A stream is described by the same numbers in both languages and its values have the same bits:
-there is nothing in them but whole numbers, sums and products."""
+prints the table's lines. A stream has the same parameters in both languages and its values have the same bits:
+they are computed only by integers, sums and products."""
 
 from river.drift import ADWIN
 
@@ -59,7 +59,7 @@ def values(kind, before, after, begin, length, count):
 
 
 def looks(count):
-    """Where the window is looked at: at a few places without a pattern, and the last."""
+    """Positions at which the window is compared: a few without a pattern, and the last."""
     return [count // 7, count // 3, count // 2 + 13, count - 1]
 
 

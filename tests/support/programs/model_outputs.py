@@ -87,7 +87,7 @@ def main(model, file, rows_file, shape):
     with safe_open(file, framework="numpy") as opened:
         metadata = opened.metadata()
     rows = numpy.fromfile(rows_file, dtype="<f4").reshape([-1] + [int(n) for n in shape.split(",")])
-    number = next(tensor.dtype for tensor in tensors.values() if tensor.dtype.kind == "f")  # counts of batches are whole
+    number = next(tensor.dtype for tensor in tensors.values() if tensor.dtype.kind == "f")  # counts of batches are integers
     outputs = models[model](tensors, rows.astype(number))
     json.dump(
         {

@@ -1,6 +1,6 @@
-// `paced_device FIXED RATE STOP CONFIG [KEY=VALUE ...]`: what `rivulet run --stop-after STOP` does, but a
-// batch of the model `mlp` takes FIXED seconds + rows / RATE, asleep for what is left once it is computed. So
-// several devices on one machine can each be as slow as they like without being in each other's way.
+// `paced_device FIXED RATE STOP CONFIG [KEY=VALUE ...]`: as `rivulet run --stop-after STOP`, but a batch of
+// the model `mlp` takes FIXED seconds + rows / RATE. It sleeps for the rest, so that several slow devices on
+// one machine do not disturb each other.
 #include <cstdlib>
 #include <span>
 #include <thread>
@@ -17,7 +17,7 @@ using namespace rivulet;
 
 namespace {
 
-devices::DeviceProfile pace;  // an entry of the catalog is a plain function
+devices::DeviceProfile pace;  // catalog entries are plain functions without state
 
 struct PacedTrainer final : testing::WrappedTrainer {
   using WrappedTrainer::WrappedTrainer;

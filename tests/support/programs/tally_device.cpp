@@ -1,5 +1,5 @@
-// `tally_device CONFIG [KEY=VALUE ...]`: what `rivulet run` does, but the gather can be watched and the model
-// `linear` is the test-only one that counts rows. Under that name the real binary reads what this one leaves.
+// `tally_device CONFIG [KEY=VALUE ...]`: as `rivulet run`, but gather reports its progress, and the model
+// `linear` is the test-only one that counts rows. With this name the real binary can read its states.
 #include <span>
 
 #include "core/check.h"
@@ -15,14 +15,14 @@ namespace {
 devices::ModelEntry tally_as_linear() {
   for (const auto* entry : devices::part_models())
     if (entry->name == "tally") return {"linear", entry->help, entry->make};
-  RIVULET_CHECK(false, "there is no model tally");
+  RIVULET_CHECK(false, "no model tally");
   return {};
 }
 
 devices::OptimizerEntry tally_as_sgd() {
   for (const auto* entry : devices::part_optimizers())
     if (entry->name == "tally") return {"sgd", entry->help, entry->keys, entry->arrays, entry->step};
-  RIVULET_CHECK(false, "there is no optimizer tally");
+  RIVULET_CHECK(false, "no optimizer tally");
   return {};
 }
 

@@ -15,10 +15,10 @@ class NoAddresses final : public sync::AddressBook {
   }
 };
 
-/// The sessions are those of the configuration: a log of another one, or one that somebody wrote, is refused.
+/// The sessions use the configuration: rejects the log of another one, or a forged one.
 Status check_policy(const ViewRecord& view, const sync::policy::PolicyConfig& own) {
   sync::policy::PolicyConfig recorded = view.policy;
-  recorded.checkpoint_rounds = own.checkpoint_rounds;  // of a dry run there are none
+  recorded.checkpoint_rounds = own.checkpoint_rounds;  // a dry run has none
   if (recorded == own) return ok();
   return Error{ErrorCode::bad_record, "view " + std::to_string(view.number) +
                                           " was planned with other settings than those of the configuration"};
@@ -26,7 +26,7 @@ Status check_policy(const ViewRecord& view, const sync::policy::PolicyConfig& ow
 
 }  // namespace
 
-/// Nobody sleeps here.
+/// Nothing sleeps in a replay.
 class ReplayGroup::NoWake final : public Wake {
  public:
   void notify() noexcept override {}
@@ -54,11 +54,11 @@ Result<std::unique_ptr<ReplayGroup>> ReplayGroup::create(const ViewRecord& view,
     group->wires_.push_back(std::move(wires).value());
   }
   for (const auto& wires : group->wires_)
-    RIVULET_CHECK(wires->connected() == Progress::done, "in-memory wires are there at once");
+    RIVULET_CHECK(wires->connected() == Progress::done, "the in-memory transport connects immediately");
   sync::SessionConfig session = parts.session;
   session.policy = view.policy;
-  // Contributions follow from the facts. Dense ones have the same bits whenever they leave; what is
-  // compressed was weighted by a guess if it left early.
+  // Contributions follow from the facts. Dense ones have the same bits whenever they leave; a compressed one
+  // that left early used a predicted weight.
   session.speculate = session.speculate && view.policy.compression_policy != "none";
   for (spec.rank = 0; spec.rank < world; ++spec.rank) {
     auto& residual =
@@ -95,7 +95,7 @@ Status ReplayGroup::allocate(std::size_t world, const Parts& parts) {
   return ok();
 }
 
-/// A transport without latency: each pass over all ranks brings one of them on, or nothing ever will.
+/// The transport has no latency: each pass over all ranks makes progress, or none ever will.
 Status ReplayGroup::poll_all() {
   const std::size_t passes_max = 1000 * sessions_.size();
   for (std::size_t pass = 0; pass < passes_max; ++pass) {
@@ -107,7 +107,7 @@ Status ReplayGroup::poll_all() {
     }
     if (done) return ok();
   }
-  RIVULET_CHECK(false, "a replayed exchange does not come to its end");
+  RIVULET_CHECK(false, "a replayed exchange does not end");
   return ok();
 }
 

@@ -17,8 +17,7 @@
 namespace rivulet::runtime {
 
 /// All members of one recorded view in this process: the sessions, compressors and collectives of real
-/// devices over the in-memory transport. Each enters a round with the facts that it entered it with. Owner:
-/// one thread.
+/// devices over the in-memory transport. Each enters a round with its recorded facts. Owner: one thread.
 class ReplayGroup {
  public:
   struct Parts {
@@ -27,29 +26,29 @@ class ReplayGroup {
     const devices::ModelLayout& layout;
     devices::Device& device;
     std::map<std::string, sync::Residual>& residuals;  ///< by device id: they outlive views
-    std::uint64_t rows = 0;                            ///< row clock of the state that the view starts from
+    std::uint64_t rows = 0;                            ///< row clock of the state from which the view starts
   };
   /// Errors: unavailable (memory).
   static Result<std::unique_ptr<ReplayGroup>> create(const ViewRecord& view, const Parts& parts);
   ~ReplayGroup();
 
-  /// Before a round whose step is made again: a device that was started again has what it had kept with the
-  /// state of the view, or nothing. Errors: bad_record (what it kept is of before the replay).
+  /// Before a replayed step: a restarted device has the residual saved with the state of the view, or none.
+  /// Errors: bad_record (the residual is from before the replay).
   Status compare_residuals(const RoundRecord& round);
-  /// In the round that comes, contributions leave before its plan is made.
+  /// True if contributions of the next round leave before its plan is known.
   [[nodiscard]] bool speculates() const;
-  /// Facts (and contributions, if it speculates) to the plan that all of them make. Errors: protocol,
-  /// diverged (the facts cannot be of one round).
+  /// Exchanges facts (and contributions, if it speculates) and computes the plan. Errors: protocol, diverged
+  /// (the facts are not from one round).
   Status meet(const RoundRecord& round);
   [[nodiscard]] const sync::policy::RoundPlan& plan() const;
   [[nodiscard]] const sync::FactsTable& table() const;
-  /// What plans are made from, behind this round.
+  /// The policy state after this round.
   [[nodiscard]] const sync::policy::PolicyState& policy_state() const;
-  /// Where a rank's contribution of this round goes, on the device.
+  /// Destination for a rank's contribution of this round, on the device.
   [[nodiscard]] const GradientView& contribution(std::size_t rank) const { return contributions_[rank]; }
-  /// Contributions to the agreed sum. Errors: protocol (they differ between ranks), unavailable.
+  /// Sums the contributions. Errors: protocol (sums differ between ranks), unavailable.
   Result<GradientView> agree();
-  /// `left`: the state behind the round.
+  /// `left`: the state after the round.
   void finish(bool applied, const AgreedState& left);
 
  private:

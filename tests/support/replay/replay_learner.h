@@ -9,7 +9,7 @@
 
 namespace rivulet::runtime {
 
-/// What the configuration makes, as a device has it.
+/// The parts that a device builds from the configuration.
 struct ReplayLearner {
   std::unique_ptr<devices::Device> device;
   std::unique_ptr<devices::Trainer> trainer;
@@ -18,8 +18,7 @@ struct ReplayLearner {
 /// Errors: those of its parts.
 Result<ReplayLearner> make_replay_learner(const Config& config, const Catalog& catalog,
                                           const StopRequest& stop);
-/// The state that a replay begins with: of this file, or without one that of a new run. Errors: those of the
-/// file.
+/// Returns the first state of a replay: from this file, or that of a new run. Errors: those of the file.
 Result<AgreedState> state_at_begin(const Config& config, const std::string& file, ReplayLearner& learner);
 
 }  // namespace rivulet::runtime

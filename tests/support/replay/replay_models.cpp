@@ -45,7 +45,7 @@ Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const Ag
   }
   const auto known = devices_.find(id);
   if (known == devices_.end() || known->second.model->kept_digest() != digest) {
-    // It began its own steps with this state, and they were not agreed about yet.
+    // It began local steps from this state, which were not synchronized yet.
     devices_.erase(id);
     auto fresh = device_of(id);
     if (!fresh) return fresh.error();
@@ -83,7 +83,7 @@ Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& a
     if (interval.rows_trained > 0) intervals.push_back(interval);
   const std::size_t steps = intervals.empty() ? 0 : section.step_rows.size() / intervals.size();
   if (steps * intervals.size() != section.step_rows.size() || (steps == 0 && !intervals.empty()))
-    return refused("own steps that do not fit its rows");
+    return refused("local steps that do not match its rows");
   auto made = device_of(id);
   if (!made) return made.error();
   LocalModel& model = *made.value()->model;

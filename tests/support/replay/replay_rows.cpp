@@ -9,9 +9,9 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration poll_wait = std::chrono::milliseconds(100);
-constexpr int empty_polls_max = 150;  // 15 s of a broker
+constexpr int empty_polls_max = 150;  // 15 s for a broker
 
-/// Rows that were good, but whose batch was not. Bad rows the decoder refuses again by itself.
+/// Good rows of a rejected batch. The decoder rejects bad rows again itself.
 bool was_dropped(const RowPosition& row, std::span<const SkippedRange> runs) {
   return std::ranges::any_of(runs, [&](const SkippedRange& run) {
     return run.fate == static_cast<std::uint32_t>(DropReason::nonfinite_batch) &&
@@ -19,7 +19,7 @@ bool was_dropped(const RowPosition& row, std::span<const SkippedRange> runs) {
   });
 }
 
-/// Where nothing was, and where nothing was decoded.
+/// Moves past offsets without records or without decoded rows.
 RowCursor behind_holes(const RowPosition& place, std::span<const SkippedRange> runs) {
   constexpr auto truncated = static_cast<std::uint32_t>(DropReason::truncated);
   for (const SkippedRange& run : runs)
@@ -37,7 +37,7 @@ Result<ReplayBatch> ReplayBatch::create(const RowShape& shape, std::size_t rows_
   ReplayBatch batch;
   batch.columns_ = shape.columns();
   batch.targets_per_row_ = shape.targets;
-  const std::size_t slots = rows_max + 1;  // a decoder may want one to find that there is no further row
+  const std::size_t slots = rows_max + 1;  // a decoder may need one to detect the end of a record
   const std::size_t numbers = slots * (batch.columns_ + batch.targets_per_row_);
   auto memory = device.allocate_shared(numbers * sizeof(float));
   if (!memory) return memory.error();
@@ -81,7 +81,7 @@ Result<ReplayRows::Reader*> ReplayRows::reader_at(const PartitionId& partition, 
   return &reader;
 }
 
-/// The next record at or behind the reader's place.
+/// Reads the next record at or after the reader's position.
 Status ReplayRows::fetch(const PartitionId& partition, Reader& reader) const {
   const auto away = [&](const std::string& why) {
     return Error{ErrorCode::unavailable, "partition " + name_of(partition) + ", offset " +
@@ -105,7 +105,7 @@ Status ReplayRows::fetch(const PartitionId& partition, Reader& reader) const {
     reader.begun = false;
     return ok();
   }
-  return away("the rows that the log names are not there (retention? another topic?)");
+  return away("rows of the log are missing (retention? another topic?)");
 }
 
 Status ReplayRows::take(const RowInterval& rows, std::span<const SkippedRange> runs, ReplayBatch& batch,
@@ -118,12 +118,12 @@ Status ReplayRows::take(const RowInterval& rows, std::span<const SkippedRange> r
     if (most == 0) return ok();
     if (reader.record == nullptr) {
       reader.at = behind_holes({rows.partition, reader.at}, runs);
-      if (reader.at >= rows.next) break;  // no record shows holes at the end of a log
+      if (reader.at >= rows.next) break;  // no record reveals gaps at the end of a log
       if (auto fetched = fetch(rows.partition, reader); !fetched) return fetched;
     }
     if (!reader.begun) {
       reader.at = std::max(reader.at, RowCursor{reader.record->offset, 0});
-      if (reader.at >= rows.next) break;  // holes up to here
+      if (reader.at >= rows.next) break;  // skips gaps up to here
       reader.decoder->begin(*reader.record);
       reader.row = 0;
       reader.begun = true;
@@ -144,7 +144,7 @@ Status ReplayRows::take(const RowInterval& rows, std::span<const SkippedRange> r
     --most;
   }
   reader.inside.reset();
-  reader.at = rows.next;  // a record in hand may lie behind holes that are not announced yet
+  reader.at = rows.next;  // the next record may follow gaps that are not announced yet
   return ok();
 }
 

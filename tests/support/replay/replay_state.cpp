@@ -32,7 +32,7 @@ Status ReplayState::roll_back(const Retreat& retreat, std::uint64_t step) {
     stay_in(now_, retreat.view, retreat.remembered);
     return ok();
   }
-  if (step != now_.stamp.step + rollback_steps) return ok();  // the group has resumed from something else
+  if (step != now_.stamp.step + rollback_steps) return ok();  // the group resumed from another state
   const auto good = kept_.find(retreat.to.step);
   if (good == kept_.end())
     return Error{ErrorCode::bad_record, "the group rolls back to " + text_of(retreat.to) +
@@ -59,7 +59,7 @@ Result<bool> ReplayState::enter_next(std::uint64_t step) {
     residuals_ = kept->second.residuals;
     if (auto restored = models_.restore(kept->second.models, now_); !restored) return restored.error();
   }
-  // What lies behind the place that the group resumes from will be done again, otherwise.
+  // Copies of later steps are obsolete: the group repeats those steps.
   std::erase_if(kept_, [&](const auto& copy) { return copy.first > step || !needed(copy.first); });
   return known;
 }

@@ -15,34 +15,34 @@
 
 namespace rivulet::runtime {
 
-/// The agreed state of a replay, and copies of it at those steps from which later views resume: a view that
-/// is lost in its last round, or a group that restarts from a checkpoint, begins with an older state than the
-/// log's last. As many copies as there are such steps ahead.
+/// The agreed state of a replay, with copies at the steps from which later views resume. A view lost in its
+/// last round, or a group that restarts from a checkpoint, begins with an older state than the log's last.
+/// There is one copy for each such later step.
 class ReplayState {
  public:
-  /// Where a view of the log begins.
+  /// Start of a view of the log.
   struct Start {
     std::uint64_t step = 0;
-    /// The group was to go back to this state before; it may have come to begin with another one.
+    /// The group decided to roll back to this step before; the view may begin with another state.
     std::optional<std::uint64_t> back;
   };
   /// `starts`: of the views of the log, in order.
   ReplayState(AgreedState first, std::vector<Start> starts, const ReplayModels::Parts& models)
       : now_(std::move(first)), models_(models), starts_(std::move(starts)), device_(models.device) {}
   AgreedState& now() noexcept { return now_; }
-  /// What each device keeps for itself beside it, by device id.
+  /// Residual of each device, by id.
   std::map<std::string, sync::Residual>& residuals() noexcept { return residuals_; }
-  /// The state has made a step, and saw these columns before: what was not sent yet follows.
+  /// Rewrites residuals after a step that changed the columns. `before`: columns before the step.
   void rewrite_residuals(std::span<const devices::Column> before);
   ReplayModels& models() noexcept { return models_; }
   [[nodiscard]] std::uint64_t step() const noexcept { return now_.stamp.step; }
-  /// Before a round: keeps what a later view begins with. Errors: unavailable (memory).
+  /// Before a round: copies the state if a later view begins with it. Errors: unavailable (memory).
   Status keep_if_needed();
-  /// The next view of the log begins, at `step`. False: no state of that step is known. Errors: unavailable
-  /// (memory), bad_record (the group has gone back to a state that was not kept).
+  /// Enters the next view of the log, at `step`. False: the state of that step is unknown. Errors:
+  /// unavailable (memory), bad_record (the group rolled back to a state without a copy).
   Result<bool> enter_next(std::uint64_t step);
-  /// The group leaves this view to go back to a state that was good. Whether anybody still had it shows where
-  /// the next view begins.
+  /// The group leaves this view to roll back to a good state. The start of the next view shows whether a
+  /// device still had it.
   void leave_for(const Stamp& to, std::uint64_t view,
                  std::vector<sync::policy::ControllerMemory> remembered) {
     retreat_ = Retreat{to, view, std::move(remembered)};
@@ -52,7 +52,7 @@ class ReplayState {
  private:
   struct Retreat {
     Stamp to;
-    std::uint64_t view = 0;  ///< that was left
+    std::uint64_t view = 0;  ///< the view left
     std::vector<sync::policy::ControllerMemory> remembered;
   };
   [[nodiscard]] bool needed(std::uint64_t step) const;

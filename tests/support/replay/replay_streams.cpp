@@ -10,9 +10,9 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr double as_fast_as_asked =
-    20'000;  // rows per virtual second: time here is only a way to say "the next"
+    20'000;  // rows per virtual second: the clock only advances to the next record
 
-/// No offset: from the beginning, which is before it.
+/// Without an offset: from the beginning, which precedes any offset.
 Result<ReplayStream> reads_from(ReplayStream to, std::unique_ptr<stream::RecordSource> source,
                                 const PartitionId& partition, std::optional<std::int64_t> offset) {
   Assignment one;
@@ -59,7 +59,7 @@ Result<ReplayStream> ReplayStreams::open(const PartitionId& partition, std::int6
   return reads_from(std::move(out), std::move(made).value(), partition, std::nullopt);
 }
 
-/// Reads, and commits nothing: the group id is one that no device has.
+/// Reads without commits; no device uses this group id.
 Result<ReplayStream> ReplayStreams::open_kafka(const PartitionId& partition, std::int64_t offset) {
   stream::KafkaSourceConfig kafka;
   kafka.properties = config_.source.kafka_properties;

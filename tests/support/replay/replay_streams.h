@@ -11,12 +11,12 @@
 
 namespace rivulet::runtime {
 
-/// Opens recorded streams again: the partitions of the configured source, read from their broker or file or
-/// made up from the seed anew; or a data set as `rivulet simulate --data` plays it. Must outlive what it
-/// opened.
+/// Opens recorded streams again: partitions of the configured source, from their broker or file, or
+/// regenerated from the seed; or a data set, as in `rivulet simulate --data`. Must outlive the opened
+/// streams.
 class ReplayStreams {
  public:
-  /// `data`: a data set; empty = that of [source]. Errors: io (data set).
+  /// `data`: a data set; empty = the source of the configuration. Errors: io (data set).
   static Result<std::unique_ptr<ReplayStreams>> create(const Config& config, const std::string& data);
   /// Errors: invalid_config (properties), unavailable.
   Result<ReplayStream> open(const PartitionId& partition, std::int64_t offset);

@@ -27,7 +27,7 @@ Found differs(std::string field, std::string recorded, std::string computed) {
   return std::optional(Difference{std::move(field), std::move(recorded), std::move(computed)});
 }
 
-/// Where the views of a log begin; a view that a new file continues is the same one.
+/// Starts of the views of a log. A view that continues in a new file is one view.
 Result<std::vector<ReplayState::Start>> starts_in(const std::string& log, const std::string& group) {
   auto reader = DecisionReader::open(log);
   if (!reader) return reader.error();
@@ -52,7 +52,7 @@ Result<std::vector<ReplayState::Start>> starts_in(const std::string& log, const 
   }
 }
 
-/// Goes through the records of a log once.
+/// Reads the records of a log once.
 class Replayer {
  public:
   Replayer(ReplayLearner learner, AgreedState first, std::vector<ReplayState::Start> starts,
@@ -92,10 +92,10 @@ class Replayer {
   PlanReplay plans_;
   std::vector<std::string> topics_;
   std::unique_ptr<ReplayGroup> group_;
-  bool began_ = false;               ///< the state is the one that the log's next round starts from
+  bool began_ = false;               ///< the state is that before the log's next round
   bool computed_ = false;            ///< contributions of this round
-  sync::policy::RoundPlan entered_;  ///< that this round was entered with
-  ReplayModels::Rates rates_;        ///< of own steps: as the round before was entered, and this one
+  sync::policy::RoundPlan entered_;  ///< with which this round was entered
+  ReplayModels::Rates rates_;        ///< of local steps: from the last round's entry, and from this one's
   StateReplayReport report_;
 };
 
@@ -160,7 +160,7 @@ Found Replayer::play(const RoundRecord& round) {
   return nothing_differs();
 }
 
-/// What devices keep for themselves is what the rounds before have left.
+/// Compares private parts with the results of the rounds before.
 Status Replayer::compare_private(const RoundRecord& round) {
   if (auto fits = group_->compare_residuals(round); !fits || round.round > 0) return fits;
   for (std::size_t rank = 0; rank < round.table.size(); ++rank) {
@@ -250,8 +250,7 @@ Found Replayer::compute_all(const RoundRecord& round) {
   return nothing_differs();
 }
 
-/// One device's part: its rows, as many as it announced, must give the loss and the gradient that it
-/// announced.
+/// One device's part: the announced number of its rows must give the announced loss and gradient.
 Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
   const sync::Facts& f = round.table.facts[rank];
   const std::string of = " of " + plans_.view()->members[rank];
@@ -271,7 +270,7 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
     if (!computed) return computed.error();
     report = computed.value();
   }
-  // A batch that was not finite is not part of the step, and counts for no row.
+  // A non-finite batch is not part of the step, and its rows do not count.
   if ((f.flags & sync::flag_nonfinite) != 0)
     return f.rows == 0 ? nothing_differs() : differs("flags" + of, std::to_string(f.flags), "a finite batch");
   if (text_of_number(report.loss_sum) != text_of_number(f.loss_sum))
@@ -284,7 +283,7 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
   return nothing_differs();
 }
 
-/// The steps that it has made since the group agreed last, and how far they have come.
+/// Its local steps since the last synchronization, and their results.
 Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const Announced& announced) {
   const sync::Facts& f = round.table.facts[rank];
   const std::string& id = plans_.view()->members[rank];
@@ -339,7 +338,7 @@ Status play_all(DecisionReader& reader, Replayer& replayer,
     return Error{ErrorCode::bad_record,
                  "no round of this log starts from the state that the replay begins with"};
   if (!replayer.report().difference && replayer.report().rounds == 0)
-    return Error{ErrorCode::bad_record, "this log holds no round: there is nothing to check"};
+    return Error{ErrorCode::bad_record, "this log has no round: nothing to check"};
   return ok();
 }
 

@@ -13,30 +13,30 @@
 
 namespace rivulet::runtime {
 
-/// What a replay of a whole run came to.
+/// Result of the replay of a whole run.
 struct StateReplayReport {
   std::uint64_t views = 0;
-  std::uint64_t rounds = 0;            ///< of the log that were gone through
-  std::uint64_t steps = 0;             ///< that were made, those included which a later view did again
-  std::uint64_t rows = 0;              ///< trained for them
-  std::uint64_t digests_compared = 0;  ///< that rounds or views recorded
+  std::uint64_t rounds = 0;            ///< of the log that were replayed
+  std::uint64_t steps = 0;             ///< including those that a later view repeated
+  std::uint64_t rows = 0;              ///< trained in them
+  std::uint64_t digests_compared = 0;  ///< recorded by rounds or views
   Stamp stamp;
-  Digest digest;  ///< of the state at the end
+  Digest digest;  ///< of the final state
   std::vector<std::string> notes;
-  std::optional<PlanReplayReport::Found> difference;  ///< the first: the replay ended there
+  std::optional<PlanReplayReport::Found> difference;  ///< first difference; it ends the replay
 };
 
 struct StateReplayOptions {
   std::string log;
-  std::string state;  ///< checkpoint that it begins with; empty = the first state of the job, from its seed
+  std::string state;  ///< first checkpoint; empty = the initial state of the job, from its seed
 };
 
-/// Trains again what a decision log says was trained: the rows that each device used in each round are read
-/// from `open`, and Trainer, sessions, compressors and collectives of the configuration, and the fold of
-/// offsets make the recorded steps of them. Every number that the log holds of a step (rows, losses, digests)
-/// must come out to a bit. A view that began with an older state than its predecessor ended with begins with
-/// that again. Errors: invalid_config (the log is of another configuration), io, bad_record (with file and
-/// line; also: the log has rounds that this cannot do again), unavailable (rows), cancelled.
+/// Repeats the training recorded in a decision log. Reads the rows of each device and round from `open`, and
+/// recomputes the steps with the configured Trainer, sessions, compressors and collectives and the fold of
+/// offsets. All recorded values of a step (rows, losses, digests) must match bit for bit. A view that began
+/// with an older state begins with it again. Errors: invalid_config (the log is of another configuration),
+/// io, bad_record (with file and line; also for rounds that cannot be replayed), unavailable (rows),
+/// cancelled.
 Result<StateReplayReport> replay_state(const LoadedConfig& loaded, const Catalog& catalog,
                                        const StateReplayOptions& options, const OpenReplayStream& open,
                                        const std::function<void(const StateReplayReport&)>& progress,

@@ -1,6 +1,6 @@
-// librdkafka starts and locks with C11's functions, which GCC 12's ThreadSanitizer does not know: a thread
-// that it has not seen being born crashes in its allocator. In builds with it these take their place and go
-// through the POSIX functions that it does know. glibc's C11 types have the same layout as the POSIX ones.
+// librdkafka uses C11 threads and locks, which GCC 12's ThreadSanitizer does not intercept: a thread created
+// that way crashes in its allocator. In builds with it, these functions replace them and call the intercepted
+// POSIX functions. glibc's C11 types have the same layout as the POSIX ones.
 #include <pthread.h>
 #include <threads.h>
 

@@ -1,4 +1,4 @@
-// Encodes as every collective does, then its wires break.
+// Encodes as every collective does, then its transport fails.
 #include "sync/collective/aggregation.h"
 
 namespace rivulet::sync {

@@ -1,5 +1,5 @@
-// Two phases, the second depending on the first: a root that rotates names positions, then everyone sums
-// those positions only (the shape of AR-Topk). Here the root names all positions, in reverse order.
+// Two phases, the second depending on the first: a rotating root names positions, then all ranks sum only
+// those (as in AR-Topk). Here the root names all positions, in reverse order.
 #include <cstring>
 
 #include "sync/collective/aggregation.h"

@@ -1,4 +1,4 @@
-// The largest numbers in eight bits with one scale: what rounding takes is sent later, too.
+// The largest elements in eight bits with one scale; rounding errors stay in the residual.
 #include "tests/support/parts/compressor/sparse.h"
 
 namespace rivulet::sync {

@@ -1,4 +1,4 @@
-// The largest numbers as they are, the rest later: positions u32 and values f32 in turns.
+// The largest elements unchanged, the rest later: positions u32 and values f32 in turns.
 #include "tests/support/parts/compressor/sparse.h"
 
 namespace rivulet::sync {

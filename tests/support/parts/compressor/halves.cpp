@@ -1,4 +1,4 @@
-// Every number without its lower half of bits; what that takes is forgotten.
+// All elements without the lower half of their bits, which is discarded.
 #include "tests/support/parts/compressor/sparse.h"
 
 namespace rivulet::sync {

@@ -9,7 +9,7 @@
 
 #include "sync/compressor/compressor.h"
 
-/// What test-only compressors of the largest numbers share.
+/// Shared by the test-only compressors of the largest elements.
 namespace rivulet::testing {
 
 inline double number_at(const GradientView& numbers, std::size_t i) {

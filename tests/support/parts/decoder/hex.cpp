@@ -1,5 +1,4 @@
-// A format that only tests know, added by adding this file: rows are lines of "LABEL:" and hex bytes of
-// features.
+// A test-only format, added by this file: rows are lines of "LABEL:" and hex bytes of features.
 #include <charconv>
 #include <string>
 

@@ -1,4 +1,4 @@
-// A model that only tests know, added by adding this file: predicts one number, whatever the features are.
+// A test-only model, added by this file: predicts one number, independent of the features.
 #include <cmath>
 
 #include "devices/trainer.h"

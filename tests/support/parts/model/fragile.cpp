@@ -1,4 +1,4 @@
-// The model "bias", but a row whose target is 9 makes the gradient of its batch not a number.
+// The model "bias", but a row with target 9 makes the gradient of its batch non-finite.
 #include <algorithm>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Nothing to learn: the gradient of a batch is normal numbers, drawn by what its rows are.
+// A model that cannot learn: the gradient of a batch is normal noise, seeded by its rows.
 #include <algorithm>
 
 #include "core/digest.h"
@@ -45,10 +45,10 @@ class GaussianTrainer final : public Trainer {
 
  private:
   ModelLayout layout_;
-  std::vector<float> drawn_ = std::vector<float>(0x10000);  ///< to be drawn from again: much faster
+  std::vector<float> drawn_ = std::vector<float>(0x10000);  ///< a cache of variates: much faster
 };
 
-/// As many numbers as the model linear of the same configuration has.
+/// As many parameters as model linear with the same configuration.
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
   std::int64_t columns = 1;
   for (const auto n : config.input) columns *= n;

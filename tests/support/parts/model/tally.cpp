@@ -1,8 +1,7 @@
-// Counts how often each row was trained, in the parameters themselves: feature 0 of a row is its number k,
-// and a step adds to parameter k how often the row was in the agreed batch. There are as many counters as the
-// model `linear` of the same configuration has numbers, so that its states can be read as that one's; what it
-// does is to be seen on the KillBoard of the process. So what a group says about its rows can be checked
-// against what it did, by code that shares nothing with the ledger.
+// Counts how often each row was trained, in its parameters: feature 0 of a row is its number k, and a step
+// adds to parameter k how often the row was in the agreed batch. It has as many counters as model `linear` of
+// the same configuration has parameters, so that its states can be read as that one's. Reports its progress
+// on the process's KillBoard. Checks a group's reports about its rows without any code of the ledger.
 #include <algorithm>
 #include <cmath>
 #include <thread>
@@ -38,7 +37,7 @@ class TallyTrainer final : public Trainer {
     report.rows = batch.rows;
     return report;
   }
-  /// The agreed mean of n rows is 1/n for each row that was in it once: the least that is not zero.
+  /// The agreed mean of n rows is 1/n for each row that was in it once: the minimum above zero.
   Result<StepReport> evaluate(const ModelState&, const BatchView& batch) override {
     StepReport report;
     report.rows = batch.rows;
@@ -49,7 +48,7 @@ class TallyTrainer final : public Trainer {
   }
 
  private:
-  /// The numbers of the rows that count, and not those of copies from others.
+  /// Numbers of the rows that count, without injected rows.
   [[nodiscard]] std::vector<std::size_t> own_rows(const BatchView& batch, std::size_t counters) const {
     std::vector<std::size_t> own;
     const std::size_t columns = batch.rows > 0 ? batch.features.size() / batch.rows : 0;

@@ -1,5 +1,5 @@
-// Counts the rows that are in an agreed mean (parts/model/tally.cpp): of n rows it is 1/n for each row that
-// was in it once, the least that is not zero.
+// Counts the rows in an agreed mean (parts/model/tally.cpp): of n rows it is 1/n for each row that was in it
+// once, the minimum above zero.
 #include <cmath>
 
 #include "core/clock.h"

@@ -1,4 +1,4 @@
-// Three agreements on gradients, three on movements behind two own steps, and so on.
+// Three synchronizations of gradients, three of deltas after two local steps each, and so on.
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {

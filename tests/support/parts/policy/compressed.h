@@ -3,12 +3,12 @@
 
 #include "sync/policy/controller.h"
 
-/// Seven rows from everybody through a compressor; behind the step compressed_steps densely, so that
-/// everything that was kept has been sent.
+/// Seven rows from every device through a compressor; dense after the step compressed_steps, so that all
+/// residuals have been sent.
 namespace rivulet::testing {
 
 inline constexpr std::uint64_t compressed_steps = 30;
-/// Of a third of the 3600 numbers of model tally, where slices are compressed: four entries.
+/// Of a third of the 3600 parameters of model tally, where slices are compressed: four entries.
 inline constexpr double compressed_keep = 4.0 / 1200;
 
 inline void propose_compressed(const sync::policy::Inputs& in, sync::policy::RoundPlan& plan,

@@ -7,7 +7,7 @@
 
 namespace rivulet::testing {
 
-/// The same numbers on every device of a round, others in the next one; RIVULET_SEED.
+/// A generator with equal values on all devices in a round, and others in the next; RIVULET_SEED.
 inline Rng drawn_for(const sync::policy::Inputs& in, std::string_view purpose) {
   static const std::uint64_t seed = seed_or(1);
   return Rng::derive(seed, purpose, 100'000 * in.table.facts[0].step + in.round);

@@ -1,4 +1,4 @@
-// A few rows from everybody, other ones in each round and some of them none; a tenth of the rounds is held.
+// A few rows from every device, drawn for each round, some of them none; a tenth of the rounds is deferred.
 #include "sync/policy/controller.h"
 #include "tests/support/parts/policy/drawn.h"
 

@@ -1,6 +1,5 @@
-// How contributions are exchanged, drawn anew in each round: compressor, share and collective, with the
-// facts of the round or before them. From one step on densely, so that everything that was kept has been
-// sent.
+// Draws the exchange of contributions in each round: compressor, keep ratio and collective, from the facts of
+// the round or before them. Dense from a given step on, so that all residuals have been sent.
 #include "sync/policy/controller.h"
 #include "sync/policy/sync_cost.h"
 #include "tests/support/parts/policy/drawn.h"

@@ -1,5 +1,5 @@
-// Gradients or up to four own steps, drawn anew in each round; steps may go on while the group agrees, and
-// a device whose gradients change may call the others.
+// Gradients or up to four local steps, drawn for each round; steps may overlap the synchronization, and a
+// device whose gradients change may request an early one.
 #include "sync/policy/controller.h"
 #include "tests/support/parts/policy/drawn.h"
 

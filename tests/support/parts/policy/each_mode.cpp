@@ -1,5 +1,5 @@
-// Rounds in this order, whatever the numbers are: hold, hold, seven of gradients, hold, and gradients until
-// the end. Rounds without rows are between them.
+// Rounds in fixed order: defer, defer, seven of gradients, defer, and gradients until the end. Rounds without
+// rows are in between.
 #include <array>
 
 #include "sync/policy/controller.h"

@@ -1,5 +1,5 @@
-// batch.rows from everybody and the usual agreement: what other collectives, compressors and moves are
-// compared with.
+// batch.rows from every device and the usual synchronization: the reference for other collectives,
+// compressors and modes.
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {

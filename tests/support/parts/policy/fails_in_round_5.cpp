@@ -1,4 +1,4 @@
-// Ordinary rounds, until round 5 uses a collective that fails after it has encoded.
+// Ordinary rounds, until round 5 uses a collective that fails after encoding.
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {

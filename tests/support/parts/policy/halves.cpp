@@ -1,4 +1,4 @@
-// The compressor of this name, two bytes a number.
+// The compressor of this name, two bytes per element.
 #include "tests/support/parts/policy/compressed.h"
 
 namespace rivulet::sync::policy {

@@ -1,4 +1,4 @@
-// Even rows, but every seventh round holds them back: what nobody can speculate.
+// Even rows, but every seventh round defers them: unpredictable for speculation.
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {

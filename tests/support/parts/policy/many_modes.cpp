@@ -1,5 +1,5 @@
-// Seven rows from everybody, through one compressor and another and densely by turns; from one step on
-// densely, so that everything that was kept has been sent.
+// Seven rows from every device, alternating between two compressors and dense; dense from a given step on, so
+// that all residuals have been sent.
 #include "tests/support/parts/policy/many_modes.h"
 
 #include "sync/policy/controller.h"

@@ -4,7 +4,7 @@
 
 namespace rivulet::testing {
 
-/// The step from which the policy `many_modes` of this process sends everything.
+/// The step from which this process's policy `many_modes` sends everything.
 inline std::atomic<std::uint64_t> dense_from = 1'000;
 
 }  // namespace rivulet::testing

@@ -1,4 +1,4 @@
-// Own steps that go on while the group agrees, and after each two such rounds one that sums gradients.
+// Local steps that overlap the synchronization; after every two such rounds one that sums gradients.
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {

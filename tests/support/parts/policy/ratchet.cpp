@@ -1,4 +1,4 @@
-// Remembers how many rounds with rows it has planned, and says so; every fifth of them holds.
+// Counts planned rounds with rows in its memory, and reports the count; every fifth is deferred.
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {

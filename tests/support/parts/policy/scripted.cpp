@@ -1,4 +1,4 @@
-// Rows by round and rank, some of them zero, waiting as long as it takes: batches do not depend on timing.
+// Rows by round and rank, some of them zero, with unlimited wait: batches do not depend on timing.
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {

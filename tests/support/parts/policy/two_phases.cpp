@@ -1,4 +1,4 @@
-// Agreement by a collective of two dependent phases.
+// Synchronization by a collective of two dependent phases.
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {
