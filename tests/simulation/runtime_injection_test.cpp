@@ -79,7 +79,7 @@ void check_only_own_rows_count(const Outcome& out, Mode mode, std::uint32_t rows
 
 }  // namespace
 
-TEST_CASE("Copies: own steps see rows of all others, and only their own rows count") {
+TEST_CASE("Injection: own steps see rows of all others, and only their own rows count") {
   const Outcome out = run(job_of("random", 5), fast(12));
   CHECK(out.step == 12);
   check_only_own_rows_count(out, Mode::delta, 5 * 10);
@@ -97,14 +97,14 @@ TEST_CASE("Copies: own steps see rows of all others, and only their own rows cou
   CHECK(without.parameters[0] != out.parameters[0]);
 }
 
-TEST_CASE("Copies: gradients after every batch are of copies, too, and only own rows count") {
+TEST_CASE("Injection: gradients after every batch are of copies, too, and only own rows count") {
   const Outcome out = run(job_of("random", 0), fast(20));
   CHECK(out.step == 20);
   check_only_own_rows_count(out, Mode::gradients, 10);
   for (const auto& parameters : out.parameters) CHECK(parameters == out.parameters[0]);
 }
 
-TEST_CASE("Copies: steps that go on while the group agrees, and links that carry each message by itself") {
+TEST_CASE("Injection: steps that go on while the group agrees, and links that carry each message by itself") {
   auto job = job_of("random", 5);
   job.config.settings.set("sync.overlap", std::string("always"));
   job.config.sync.collective = "two_sided";
@@ -118,7 +118,7 @@ TEST_CASE("Copies: steps that go on while the group agrees, and links that carry
   for (const auto& parameters : out.parameters) CHECK(parameters == out.parameters[0]);
 }
 
-TEST_CASE("Copies: a device that dies takes its copies along, and the others' rows stay exact") {
+TEST_CASE("Injection: a device that dies takes its copies along, and the others' rows stay exact") {
   auto options = fast(40);
   options.faults = {{.at_s = 0.1, .kind = Fault::Kind::kill, .device = 1},
                     {.at_s = 0.3, .kind = Fault::Kind::start, .device = 1}};

@@ -25,7 +25,7 @@ Result<std::string> forever() {
 
 }  // namespace
 
-TEST_CASE("Apart: what a body says comes back, an error with its code") {
+TEST_CASE("Subprocess: what a body says comes back, an error with its code") {
   std::string large(300'000, 'x');
   large[7] = '\0';
   CHECK(run_in_subprocess([&] { return Result<std::string>(large); }, {}).value() == large);
@@ -37,7 +37,7 @@ TEST_CASE("Apart: what a body says comes back, an error with its code") {
   CHECK(error.error().message == "odd");
 }
 
-TEST_CASE("Apart: what ends its process is an error that says how") {
+TEST_CASE("Subprocess: what ends its process is an error that says how") {
   const auto killed = run_in_subprocess(
       []() -> Result<std::string> {
         raise(SIGKILL);
@@ -52,7 +52,7 @@ TEST_CASE("Apart: what ends its process is an error that says how") {
   CHECK(gone.error().code == ErrorCode::protocol);
 }
 
-TEST_CASE("Apart: a terminal's and a service manager's signals are for the caller alone") {
+TEST_CASE("Subprocess: a terminal's and a service manager's signals are for the caller alone") {
   const auto said = run_in_subprocess(
       []() -> Result<std::string> {
         for (const int number : {SIGINT, SIGTERM, SIGHUP}) raise(number);

@@ -75,7 +75,7 @@ struct Lending {
 
 }  // namespace
 
-TEST_CASE("Row copies: each row that was trained is as likely as any other to be given") {
+TEST_CASE("Injected rows: each row that was trained is as likely as any other to be given") {
   std::map<float, int> given;
   std::vector<float> names(1000);
   std::iota(names.begin(), names.end(), 0.0F);
@@ -112,7 +112,7 @@ TEST_CASE("Row copies: each row that was trained is as likely as any other to be
   CHECK(std::abs(early - late) < 400);  // 77 is a standard deviation
 }
 
-TEST_CASE("Row copies: all peers' in turn, a number for each own row, and again from the first") {
+TEST_CASE("Injected rows: all peers' in turn, a number for each own row, and again from the first") {
   InjectedRows copies(rows_format, 10, 1);
   Lending to;
   CHECK(to.lent(copies, 4, 0.5).empty());
@@ -134,7 +134,7 @@ TEST_CASE("Row copies: all peers' in turn, a number for each own row, and again 
   CHECK(to.lent(copies, 3, 1).empty());
 }
 
-TEST_CASE("Row copies: never more than a batch has room for") {
+TEST_CASE("Injected rows: never more than a batch has room for") {
   InjectedRows copies(rows_format, 10, 1);
   Lending to;
   REQUIRE(copies.receive(Sent({{}, {1}}).parcels(), view_of(2)));
@@ -142,7 +142,7 @@ TEST_CASE("Row copies: never more than a batch has room for") {
   CHECK(to.lent(copies, 1, 0.01).size() <= 31);
 }
 
-TEST_CASE("Row copies: what a peer sends instead of rows ends with its name") {
+TEST_CASE("Injected rows: what a peer sends instead of rows ends with its name") {
   InjectedRows copies(rows_format, 10, 1);
   Sent cut({{}, {1}, {2}});
   cut.bytes_[2].pop_back();
@@ -159,7 +159,7 @@ TEST_CASE("Row copies: what a peer sends instead of rows ends with its name") {
   CHECK(of_numbers.receive(Sent({{}, {0.5F}, {}}).parcels(), view_of(3)));
 }
 
-TEST_CASE("Row copies: who has too few rows gives the same to several") {
+TEST_CASE("Injected rows: who has too few rows gives the same to several") {
   InjectedRows copies(rows_format, 0, 1);
   copies.offer(Rows({1, 2, 3}).view(), 3);
   const auto parcels = copies.draw(2, 4, 0);
@@ -170,7 +170,7 @@ TEST_CASE("Row copies: who has too few rows gives the same to several") {
   }
 }
 
-TEST_CASE("Row copies: few of large rows are held") {
+TEST_CASE("Injected rows: few of large rows are held") {
   CHECK(InjectedRows::rows_held({{1, 28, 28}, 1}) == sync::policy::injected_rows_max);
   CHECK(InjectedRows::rows_held({{3, 224, 224}, 1}) == 1);
 }

@@ -103,7 +103,7 @@ TEST_CASE("Local model: of batches with copies, hits and loss are counted by the
   }
 }
 
-TEST_CASE("Own steps: go from the reference, and start from it again when the group has agreed") {
+TEST_CASE("Local steps: go from the reference, and start from it again when the group has agreed") {
   Bench b;
   CHECK(size_of(b.delta()) == 0);
   b.step(0);
@@ -145,7 +145,7 @@ std::vector<float> momentum_behind(bool moved, bool departs) {
   return numbers;
 }
 
-TEST_CASE("Own steps: momentum follows columns that the group has moved, also of a movement that has left") {
+TEST_CASE("Local steps: momentum follows columns that the group has moved, also of a movement that has left") {
   for (const bool departs : {false, true}) {
     CAPTURE(departs);
     const auto was = momentum_behind(false, departs);
@@ -162,7 +162,7 @@ TEST_CASE("Own steps: momentum follows columns that the group has moved, also of
   }
 }
 
-TEST_CASE("Own steps: the momentum goes on over an agreement, as over the steps of one device") {
+TEST_CASE("Local steps: the momentum goes on over an agreement, as over the steps of one device") {
   Bench apart;
   Bench whole;
   for (std::size_t i = 0; i < 6; ++i) {
@@ -176,7 +176,7 @@ TEST_CASE("Own steps: the momentum goes on over an agreement, as over the steps 
   CHECK(apart.model->kept_steps() == 6);  // from the start of its memory
 }
 
-TEST_CASE("Own steps: what leaves takes its momentum along, what stays keeps it, also after a lost view") {
+TEST_CASE("Local steps: what leaves takes its momentum along, what stays keeps it, also after a lost view") {
   for (const bool adopted : {false, true}) {
     Bench b;
     b.step(0);
@@ -199,7 +199,7 @@ TEST_CASE("Own steps: what leaves takes its momentum along, what stays keeps it,
 }
 
 TEST_CASE(
-    "Own steps: the group forgets the momentum that its devices keep, and a gradient step takes it back") {
+    "Local steps: the group forgets the momentum that its devices keep, and a gradient step takes it back") {
   Bench b;
   const auto momentum = b.state.model.optimizer_array(0).as<float>();
   std::ranges::fill(momentum, 1.0F);
@@ -223,7 +223,7 @@ TEST_CASE(
   CHECK(b.model->kept_digest() == 0);
 }
 
-TEST_CASE("Own steps: go on while the group agrees, as if it had agreed at once") {
+TEST_CASE("Local steps: go on while the group agrees, as if it had agreed at once") {
   Bench apart;
   Bench whole;
   for (std::size_t i = 0; i < 7; ++i) {
@@ -251,7 +251,7 @@ TEST_CASE("Own steps: go on while the group agrees, as if it had agreed at once"
         1e-6);
 }
 
-TEST_CASE("Own steps: that have gone on are undone with the others, to the last agreement") {
+TEST_CASE("Local steps: that have gone on are undone with the others, to the last agreement") {
   Bench b;
   b.step(0);
   b.agree();
@@ -273,7 +273,7 @@ TEST_CASE("Own steps: that have gone on are undone with the others, to the last 
   CHECK(b.model->own().ahead() == 0);
 }
 
-TEST_CASE("Own steps: a replay makes those that have gone on from where they did, to the last bit") {
+TEST_CASE("Local steps: a replay makes those that have gone on from where they did, to the last bit") {
   Bench first;
   Bench again;
   ModelPoint departure;
@@ -298,7 +298,7 @@ TEST_CASE("Own steps: a replay makes those that have gone on from where they did
   CHECK(first.model->kept_digest() == again.model->kept_digest());
 }
 
-TEST_CASE("Own steps: as many as the facts can announce, and then it is time to agree") {
+TEST_CASE("Local steps: as many as the facts can announce, and then it is time to agree") {
   LocalSteps own;
   own.begin(TimePoint());
   std::vector<RowTag> rows(2);
@@ -313,7 +313,7 @@ TEST_CASE("Own steps: as many as the facts can announce, and then it is time to 
   CHECK(own.rows_of(intervals).size() <= sync::facts_step_rows_max);
 }
 
-TEST_CASE("Own steps: rows that come again find parameters and momentum as the last agreement left them") {
+TEST_CASE("Local steps: rows that come again find parameters and momentum as the last agreement left them") {
   Bench b;
   b.step(0);
   b.agree();
@@ -334,7 +334,7 @@ TEST_CASE("Own steps: rows that come again find parameters and momentum as the l
   CHECK(b.delta() == moved);
 }
 
-TEST_CASE("Own steps: are part of the state that others have reached with them, and of no other") {
+TEST_CASE("Local steps: are part of the state that others have reached with them, and of no other") {
   for (const bool prepared : {true, false})
     for (const bool next : {true, false}) {
       CAPTURE(prepared);
@@ -361,7 +361,7 @@ TEST_CASE("Own steps: are part of the state that others have reached with them, 
 }
 
 TEST_CASE(
-    "Own steps: keep their momentum when only offsets have moved elsewhere, and lose no number to infinity") {
+    "Local steps: keep their momentum when only offsets have moved elsewhere, and lose no number to infinity") {
   Bench b;
   b.step(0);
   b.agree();
@@ -384,7 +384,7 @@ TEST_CASE(
   CHECK(size_of(far.delta()) == 0);
 }
 
-TEST_CASE("Own steps: begin again with what was saved of them, beside the state that it was saved with") {
+TEST_CASE("Local steps: begin again with what was saved of them, beside the state that it was saved with") {
   Bench first;
   first.step(0);
   first.agree();

@@ -43,7 +43,7 @@ std::vector<std::byte> changed(std::vector<std::byte> bytes, std::size_t at, int
 
 }  // namespace
 
-TEST_CASE("Copies: rows come back to the last bit, pixels in a fraction of their bytes") {
+TEST_CASE("Injection: rows come back to the last bit, pixels in a fraction of their bytes") {
   for (const bool pixels : {true, false}) {
     const Rows rows(20, pixels);
     const auto bytes = encode_rows(rows.view(), plain, 1'000'000);
@@ -57,7 +57,7 @@ TEST_CASE("Copies: rows come back to the last bit, pixels in a fraction of their
   }
 }
 
-TEST_CASE("Copies: numbers that both sides know are not sent, and others are no harm") {
+TEST_CASE("Injection: numbers that both sides know are not sent, and others are no harm") {
   RowFormat known = plain;
   for (int byte = 0; byte < 256; ++byte) known.usual.push_back(static_cast<float>(byte / 255.0));
   for (const bool pixels : {true, false}) {
@@ -76,7 +76,7 @@ TEST_CASE("Copies: numbers that both sides know are not sent, and others are no 
   CHECK(back.value().features == Rows(3, true).features);
 }
 
-TEST_CASE("Copies: as many rows as fit, or none") {
+TEST_CASE("Injection: as many rows as fit, or none") {
   const Rows rows(64, false);
   const auto whole = encode_rows(rows.view(), plain, 1'000'000);
   const auto half = encode_rows(rows.view(), plain, whole.size() - 1);
@@ -89,7 +89,7 @@ TEST_CASE("Copies: as many rows as fit, or none") {
   CHECK(encode_rows(Rows(0, false).view(), plain, 1000).empty());
 }
 
-TEST_CASE("Copies: bytes that are no rows of this job are refused in words") {
+TEST_CASE("Injection: bytes that are no rows of this job are refused in words") {
   const Rows rows(4, true);
   const auto bytes = encode_rows(rows.view(), plain, 100'000);
   const auto why = [&](const std::vector<std::byte>& all, const RowShape& of, std::size_t most) {
