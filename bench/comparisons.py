@@ -1,4 +1,4 @@
-"""The comparisons. Each one runs its sides in turns, round by round, and contributes lines to the table."""
+"""The comparisons. Each runs its sides alternating, round by round, and contributes lines to the table."""
 
 import dataclasses
 import typing
@@ -30,14 +30,14 @@ RATE_COLUMNS = {
     "step, ms": "step_ms",
     "PSS, MiB": "pss_mib",
     "first step, s": "first_step_s",
-    "cores used by others": "other_cores",
+    "cores used by other programs": "other_cores",
 }
 UNEVEN_COLUMNS = {
     "time to sustained 90 %, s": "good_after_s",
-    "share of arrived rows used": "used",
+    "share of arrived rows trained": "used",
     "accuracy at the end": "end",
     "cores used": "cores",
-    "cores used by others": "other_cores",
+    "cores used by other programs": "other_cores",
 }
 
 
@@ -67,7 +67,7 @@ def best_rival(samples, key, better):
 
 def rate_lines(what, goal, with_most):
     """`with_most` adds the rate of the same processes without Kafka and synchronization: the upper limit of the
-    rate with both, and thus of what the goal can ask of a machine."""
+    rate with both, and thus of any achievable goal on this machine."""
 
     def against_rival(run, name, its_goal):
         return Line(name, "rows/s", value(run, "rows_per_s"), lambda s: best_rival(s, "rows_per_s", max), its_goal)
@@ -100,14 +100,14 @@ def pair_lines():
     return [
         *rate_lines("lenet5, 2 devices, compared with the rival", 1.4, True),
         Line(
-            "rows per CPU second, lenet5, 2 devices, compared with the same two devices alone without Kafka",
+            "rows per CPU second, lenet5, 2 devices, compared with the same two devices, unsynchronized and without Kafka",
             "rows/CPU s",
             lambda s: 1e6 / s["ours"]["cpu_us_per_row"],
             lambda s: 1e6 / s["ours-bare"]["cpu_us_per_row"],
             0.85,
         ),
         Line(
-            "the same in rows/s of wall time (no separate goal)",
+            "the same in rows per second of wall time (no separate goal)",
             "rows/s",
             ours("rows_per_s"),
             value("ours-bare", "rows_per_s"),
@@ -132,7 +132,7 @@ def pair_lines():
             False,
         ),
         Line(
-            "exec to first step, group of 2 formed",
+            "from exec to the first step, group of 2 devices",
             "s",
             ours("first_step_s"),
             value("rival", "first_step_s"),
@@ -143,7 +143,7 @@ def pair_lines():
 
 
 def pair():
-    """Two LeNet devices in all configurations, so that each cost of a row is a difference or ratio within one round."""
+    """Two LeNet devices in all configurations, so that each component of a row's cost is a difference or ratio within one round."""
     group, alone, bare = Case("lenet5", 2), Case("lenet5", 2, agree=False), Case("lenet5", 2, agree=False, kafka=False)
     runs = {
         "ours": ("ours", group),
@@ -175,7 +175,7 @@ def uneven():
         sooner("the rival with our batches", "rival-tick", 1),
         sooner("the rival with batches of 64", "rival-64", 6),
         held(f"{slowest} (no separate goal)", "ours-default", "rival-tick", 0.0),
-        Line("uneven streams, share of arrived rows used", "", value("ours", "used"), lambda _: 1.0, 0.99),
+        Line("uneven streams, share of arrived rows trained", "", value("ours", "used"), lambda _: 1.0, 0.99),
         Line("the same, batches of 64", "", value("ours-64", "used"), lambda _: 1.0, 0.0),
     ]
     runs = dict.fromkeys(uneven_streams.side_names())

@@ -1,4 +1,4 @@
-"""Renders the rounds of bench/run as lines of docs/RESULTS.md, and checks that there are enough of them."""
+"""Renders the rounds of bench/run as lines of docs/RESULTS.md, and checks that they are numerous enough."""
 
 from comparisons import all_comparisons
 from processes import BenchError
@@ -24,14 +24,14 @@ def said_once(key, measured):
 
 
 def lengths(measured, length_of):
-    """Lengths of the runs, that of the default comparisons first."""
+    """Returns the durations of the runs as text, that of the default comparisons first."""
     usual = [comparison.name for comparison in all_comparisons() if not comparison.only_if_named]
     said = dict.fromkeys(length_of[name] for name in measured if name in usual)
     return "; ".join([*said, *(f"{name}: {length_of[name]}" for name in measured if name not in usual)])
 
 
 def page_lines(stores, length_of):
-    """`length_of`: the length of a run of each comparison, as text."""
+    """`length_of`: the duration of a run of each comparison, as text."""
     measured = {name: store for name, store in stores.items() if store.rounds}
     if not measured:
         raise BenchError("nothing was measured with this code yet")
@@ -40,9 +40,9 @@ def page_lines(stores, length_of):
     when = " to ".join(dict.fromkeys([when[0], when[-1]]))
     machine, ours, rival, commit = (said_once(key, measured) for key in ("machine", "ours", "rival", "commit"))
     return [
-        f"Measured {when} at {commit} by `bench/run`, in turns; {lengths(measured, length_of)}.",
+        f"Measured {when} at {commit} by `bench/run`, with alternating sides; {lengths(measured, length_of)}.",
         f"Machine: {machine}. Ours: {ours}. Rival: {rival}.",
-        "Medians (p10 to p90). Ratios are computed within each round, that of synchronization (a difference) from the medians.",
+        "Medians (p10 to p90). Ratios are computed within each round, except for synchronization, a difference, whose ratio is that of the medians.",
         "",
         *table(results),
         "",

@@ -174,7 +174,7 @@ class Page(unittest.TestCase):
         self.assertIn("Machine: one. Ours: 1. Rival: 2.", page.page_lines(self.stores, self.lengths))
         self.measured("uneven", 1, "two")
         lines = page.page_lines(self.stores, self.lengths)
-        self.assertTrue(lines[0].endswith("in turns; 4 s per run; uneven: 240 s of streams."), lines[0])
+        self.assertTrue(lines[0].endswith("with alternating sides; 4 s per run; uneven: 240 s of streams."), lines[0])
         self.assertIn("Measured on one to on two at abc", lines[0])
         self.assertIn("Machine: one (mlp-1, mlp-2); two (uneven).", lines[1])
 

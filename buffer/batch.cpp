@@ -15,7 +15,7 @@ Batch::Batch(std::span<float> features, std::span<float> targets, const RowShape
 }
 
 std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
-  RIVULET_CHECK(buffer.shape() == shape_, "rows have another shape");
+  RIVULET_CHECK(buffer.shape() == shape_, "rows have the wrong shape");
   injected_ = 0;
   const std::size_t taken = buffer.take(std::min(n, rows_max_ - own_), slots_);
   for (std::size_t i = own_; i < own_ + taken; ++i) {
@@ -32,7 +32,7 @@ std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
 void Batch::add_injected(std::span<const float> features, std::span<const float> targets) {
   RIVULET_CHECK(rows() < rows_max_, "more injected rows than capacity");
   RIVULET_CHECK(features.size() == shape_.columns() && targets.size() == shape_.targets,
-                "an injected row of another shape");
+                "an injected row with the wrong shape");
   std::ranges::copy(features, features_.begin() + static_cast<std::ptrdiff_t>(rows() * shape_.columns()));
   std::ranges::copy(targets, targets_.begin() + static_cast<std::ptrdiff_t>(rows() * shape_.targets));
   ++injected_;

@@ -19,8 +19,8 @@ class Batch {
   Batch(std::span<float> features, std::span<float> targets, const RowShape& shape, std::size_t rows_max);
   /// Takes up to n more rows from the buffer and copies them. Returns the number of rows added.
   std::size_t fill(RowBuffer& buffer, std::size_t n);
-  /// Adds an injected row: another device trains and announces it, this one computes on it too, after its own
-  /// rows, and does not count it. The next fill() discards injected rows.
+  /// Adds an injected row after the own rows. This device computes on it, but only its owner announces and
+  /// counts it. The next fill() discards injected rows.
   void add_injected(std::span<const float> features, std::span<const float> targets);
 
   [[nodiscard]] BatchView view() const noexcept;  ///< the rows to compute on: own rows, then injected rows

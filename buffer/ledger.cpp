@@ -22,7 +22,7 @@ bool touch(const SkippedRange& a, const SkippedRange& b) {
   return a.partition == b.partition && a.fate == b.fate && a.to == b.from;
 }
 
-/// Merges the oldest skipped range that has a later one of its partition and fate with that one.
+/// Merges the two oldest skipped ranges that share a partition and a fate.
 void loosen(std::vector<SkippedRange>& runs) {
   for (auto old = runs.begin(); old != runs.end(); ++old) {
     const auto next = std::find_if(old + 1, runs.end(), [&](const SkippedRange& r) {
@@ -109,7 +109,8 @@ void Ledger::passed(const SkippedRange& run) {
   const std::lock_guard lock(mutex_);
   Partition& partition = partitions_[run.partition];
   auto& runs = partition.runs;
-  RIVULET_CHECK(runs.empty() || !(run.from < runs.back().to), "runs of a partition come in order");
+  RIVULET_CHECK(runs.empty() || !(run.from < runs.back().to),
+                "skipped ranges of a partition must be in order");
   if (!runs.empty() && touch(runs.back(), run) && runs.back().to != partition.sealed) {
     runs.back().to = run.to;
     runs.back().rows += run.rows;
@@ -165,7 +166,7 @@ Result<Account> Ledger::account(std::span<const RowTag> rows, const Cursors& sta
     extend(runs_of(id), interval->second, out.runs);
   }
   for (const auto& [id, interval] : intervals) {
-    RIVULET_CHECK(interval.adds_up(), "the rows of an interval do not add up to its offsets");
+    RIVULET_CHECK(interval.adds_up(), "the rows of an interval do not account for all its offsets");
     if (interval.empty()) continue;
     partitions_[id].sealed = interval.next;
     out.intervals.push_back(interval);

@@ -35,10 +35,10 @@ Status append(Account& to, const Account& later);
 /// Marks the trained rows of all intervals as dropped for a non-finite loss or gradient. Pure.
 void drop_trained(Account& account);
 
-/// The part of the ledger that is not rows: where reading began, and the skipped ranges between the rows in
-/// the buffer (dropped rows and offsets without a record). Rows and skipped ranges of a partition form one
-/// contiguous chain. A device announces pieces of that chain, so nothing can be left out. The ingest thread
-/// writes it for each skipped range, the train thread reads it once per round, under a mutex. Bounded:
+/// The part of the ledger outside the row buffer: where reading began, and the skipped ranges between the
+/// rows in the buffer (dropped rows and offsets without a record). Rows and skipped ranges of a partition
+/// form one contiguous chain. A device announces pieces of that chain, so nothing can be omitted. The ingest
+/// thread writes it for each skipped range, the train thread reads it once per round, under a mutex. Bounded:
 /// touching ranges with the same fate are joined; at runs_max, has_room() makes the reader pause.
 class Ledger {
  public:
@@ -61,7 +61,7 @@ class Ledger {
 
   // --- train thread ---
   /// Accounts for `rows` and the skipped ranges before, between and after them. Each partition begins at its
-  /// offset in `stands`, or else where reading began. Ignores skipped ranges of another generation. Errors:
+  /// offset in `stands`, or else where reading began. Ignores skipped ranges of other generations. Errors:
   /// protocol (a row is not the next one of its partition; names it).
   Result<Account> account(std::span<const RowTag> rows, const Cursors& stands, std::uint32_t generation);
   /// The end of the contiguous skipped ranges that begin at `at`; `at` itself if there are none.

@@ -158,7 +158,7 @@ RowSlot RowBuffer::claim() noexcept {
   State& s = *state_;
   if (!s.claimed && std::exchange(s.flushed, false)) gather_free();
   if (s.free.empty()) gather_free();
-  RIVULET_CHECK(!s.free.empty(), "the spare slot is gone");
+  RIVULET_CHECK(!s.free.empty(), "the spare slot is missing");
   s.claimed = true;
   const std::size_t slot = s.free.back();
   return {{s.feature_rows + slot * s.columns, s.columns}, {s.target_rows + slot * s.targets, s.targets}};

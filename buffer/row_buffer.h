@@ -48,7 +48,7 @@ class RowBuffer {
 
   // --- train thread ---
   /// Takes up to n of the oldest rows and appends their slots to `out`. The caller owns them until release()
-  /// or put_back(). Rows of a forgotten generation are released instead.
+  /// or put_back(). Rows of an earlier generation are released instead.
   std::size_t take(std::size_t n, std::vector<SlotIndex>& out);
   /// Releases the waiting rows that are `unwanted`; the others keep their order. Returns the number released.
   /// Visits every row.

@@ -17,7 +17,7 @@ struct RowSlot {
 /// 28}.
 struct RowShape {
   std::vector<std::int64_t> shape;  ///< product = columns
-  std::uint32_t targets = 1;        ///< values per row to predict; a class index counts as one
+  std::uint32_t targets = 1;        ///< number of values to predict per row; a class index counts as one
   [[nodiscard]] std::size_t columns() const noexcept {
     std::size_t n = 1;
     for (auto d : shape) n *= static_cast<std::size_t>(d);
@@ -54,8 +54,8 @@ struct RowInterval {
   RowCursor next;
   std::uint32_t rows_trained = 0;
   std::uint32_t rows_dropped = 0;    ///< for any reason; the SkippedRanges give the reasons
-  std::uint32_t non_final_rows = 0;  ///< of these, not the last row of their record: do not advance the
-                                     ///< offset
+  std::uint32_t non_final_rows = 0;  ///< dropped rows that do not end their record, so they do not advance
+                                     ///< the offset
   std::uint64_t holes = 0;           ///< offsets without a row
   bool operator==(const RowInterval&) const = default;
   [[nodiscard]] bool empty() const noexcept { return rows_trained + rows_dropped + holes == 0; }

@@ -79,7 +79,7 @@ class Settings {
     const auto found = values_.find(name);
     RIVULET_CHECK(found != values_.end(), "a setting was read but never set");
     const T* value = std::get_if<T>(&found->second);
-    RIVULET_CHECK(value != nullptr, "a setting has another type");
+    RIVULET_CHECK(value != nullptr, "a setting has a different type");
     return *value;
   }
   /// Only the settings of `keys`.

@@ -19,7 +19,7 @@ RIVULET_VECTOR_CODE void move_f32(float* average, const float* to, std::size_t c
   move(average, to, count, weight);
 }
 
-/// Minimum window, in synchronizations: a shorter average is as noisy as the last one.
+/// Minimum window, in synchronizations: a shorter average is as noisy as the last parameters.
 constexpr double syncs_min = 4;
 
 }  // namespace

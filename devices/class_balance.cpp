@@ -120,7 +120,7 @@ class BalancingTrainer final : public Trainer {
 std::unique_ptr<Trainer> make_balancing(std::unique_ptr<Trainer> model, Device& device, std::size_t classes,
                                         std::vector<float> weights, double window) {
   RIVULET_CHECK(weights.empty() ? classes <= counted_classes_max : weights.size() == classes,
-                "a weight for each class, or few enough to be counted");
+                "needs a weight per class, or few enough classes to count");
   return std::make_unique<BalancingTrainer>(std::move(model), device, classes, std::move(weights), window);
 }
 

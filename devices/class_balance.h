@@ -12,7 +12,7 @@ inline constexpr std::size_t counted_classes_max = 256;
 /// Returns a trainer that weights each row's gradient by its class; reported losses and hits are unweighted.
 /// `weights` [classes] are fixed weights. If empty, a class has the weight 1 / sqrt(its share of the rows
 /// trained by the group), scaled to a mean of 1 over these rows; old rows fade over `window` rows. Equal
-/// parts of all classes in the gradient overcorrect: with one fault in a hundred rows, more than half of the
+/// parts of all classes in the gradient overcorrect: with one faulty row in a hundred, more than half of the
 /// predicted faults were false (bench/changes). The counts are agreed state: a device contributes the share
 /// of each class in its rows, "measured.class_share" [classes], after the model's buffers. An unseen class
 /// counts as one row. The maximum weight is 100.

@@ -13,9 +13,10 @@
 namespace rivulet::devices {
 namespace {
 
-/// Error of the shown values, in deviations, at which they follow. Each update costs a pass over the layers.
+/// Error of the shown values, in deviations, from which they are updated. Each update costs a pass over the
+/// layers.
 constexpr double slack = 1.0 / 32;
-/// Rows that a column counts as after a change of the stream.
+/// Number of rows that a column's statistics stand for after a change of the stream.
 constexpr double rows_after_change = 100;
 /// A column at rest with fewer rows counts as unknown.
 constexpr double young_rows = 200;
@@ -122,7 +123,7 @@ void rescale_all(T* numbers, ArrayKind kind, const Rescaling& by, const ModelLay
   }
   if (columns.targets > 0 && columns.linear_last) {
     const auto last = layer_of(numbers, slots[slots.size() - 2], slots.back());
-    RIVULET_CHECK(last.outputs == columns.targets, "a last layer that gives the targets");
+    RIVULET_CHECK(last.outputs == columns.targets, "a last layer that outputs the targets");
     rescale_last(last, kind, by);
     if (skip) rescale_weight(*skip, kind, by);
   }

@@ -12,7 +12,7 @@
 /// functions of agreed values: the same on all devices and in a replay.
 ///
 /// A device measures its rows as the model sees them, (x - shown_mean) / shown_deviation. It contributes
-/// their mean and mean square in the buffers of its contribution. Averaged by rows, these are exact for all
+/// their mean and mean square in the buffers of its contribution. Weighted by rows, these are exact for all
 /// rows of the round, even where devices' means differ. (For an unknown column it contributes mean and
 /// variance; differences between devices enter with the next synchronization.) An agreed step folds them into
 /// the columns. The shown values follow once they are off by a fraction of a deviation. The same step

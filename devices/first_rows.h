@@ -15,7 +15,7 @@ struct FirstRows {
   void add(const FirstRows& more);
 };
 
-/// Larger values are no sensor readings. Squares of smaller ones fit float32.
+/// Larger values cannot be sensor readings. Squares of smaller ones fit float32.
 inline constexpr double largest_value = 1e19;
 
 /// Measures one column of a batch, without missing or too large values. Robust: clips values beyond `limit`

@@ -50,7 +50,7 @@ Result<std::unique_ptr<Memory>> allocate_host_memory(std::size_t bytes) {
 }
 
 void copy_host_numbers(const GradientView& from, const GradientView& to) {
-  RIVULET_CHECK(from.count == to.count && from.scalar == to.scalar, "arrays of different shape");
+  RIVULET_CHECK(from.count == to.count && from.scalar == to.scalar, "arrays differ in shape");
   const auto source = from.host_bytes();
   const auto target = to.host_bytes();
   if (source.data() == target.data() || source.empty()) return;

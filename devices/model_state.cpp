@@ -38,13 +38,13 @@ Result<ModelState> ModelState::create(const ModelLayout& layout, Device& device)
 
 namespace {
 
-/// A view of another state's array.
+/// A view of a different state's array.
 class Lent final : public Memory {
  public:
   explicit Lent(const GradientView& view) : view_(view) {}
   [[nodiscard]] std::size_t bytes() const noexcept override { return view_.bytes(); }
   [[nodiscard]] GradientView view(Scalar scalar, std::size_t count) const override {
-    RIVULET_CHECK(scalar == view_.scalar && count <= view_.count, "more numbers than were lent");
+    RIVULET_CHECK(scalar == view_.scalar && count <= view_.count, "more elements than the viewed array has");
     return view_.slice(0, count);
   }
 
@@ -55,7 +55,8 @@ class Lent final : public Memory {
 }  // namespace
 
 ModelState ModelState::over(const ModelLayout& layout, const ModelState& whole) {
-  RIVULET_CHECK(layout.optimizer_arrays == whole.layout_.optimizer_arrays, "states of different optimizers");
+  RIVULET_CHECK(layout.optimizer_arrays == whole.layout_.optimizer_arrays,
+                "states with different optimizers");
   ModelState state;
   state.layout_ = layout;
   state.parameters_ = std::make_unique<Lent>(whole.parameters());

@@ -28,7 +28,7 @@ struct NormalizedColumns {
   double limit = 8;          ///< deviations beyond which a value is clipped
   /// The first two parameter tensors are a linear layer over the features: weight [n, features], bias [n].
   bool linear_first = false;
-  /// The last two are a linear layer that gives the outputs: weight [targets, n], bias [targets].
+  /// The last two are a linear layer that produces the outputs: weight [targets, n], bias [targets].
   bool linear_last = false;
   [[nodiscard]] std::size_t size() const noexcept { return features + targets; }
 };
@@ -44,8 +44,8 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-/// Agreed statistics beside the trained values. In double, equal on all devices: only agreed steps change
-/// them.
+/// Agreed statistics, stored alongside the trained values. In double, equal on all devices: only agreed steps
+/// change them.
 struct Statistics {
   std::vector<Column> columns;     ///< [ModelLayout::normalized.size()]
   std::vector<double> class_rows;  ///< [ModelLayout::counted_classes], rows of each label
@@ -58,7 +58,7 @@ struct Statistics {
 /// Whether all values are finite and in range. Checks statistics from outside.
 bool is_sound(const Statistics& known);
 
-/// Kind of an array [P]: decides how the array follows a rewritten layer.
+/// Kind of an array [P]: determines how the array changes when a layer is rewritten.
 enum class ArrayKind : std::uint8_t {
   parameters,  ///< of the model
   delta,       ///< a difference of parameters: momentum, a residual, a delta
@@ -84,7 +84,7 @@ struct ModelLayout {
   /// Optimizer arrays of P elements each, under the optimizer's names.
   std::vector<OptimizerArray> optimizer_arrays = {{"momentum"}};
   NormalizedColumns normalized = {};
-  std::size_t counted_classes = 0;  ///< labels whose rows agreed steps count
+  std::size_t counted_classes = 0;  ///< number of labels whose rows are counted in agreed steps
   double average_rows = 0;          ///< rows of the group in the average of the parameters; 0: no average
   [[nodiscard]] std::size_t contribution() const noexcept { return parameters + buffers; }  ///< P + B
 };
@@ -123,7 +123,7 @@ class ModelState {
   [[nodiscard]] std::vector<GradientView> arrays() const;
   void zero_optimizer();
   /// Hashes arrays(), in that order, and the statistics. Excludes the average, which follows from them and
-  /// may be absent in another configuration. Needs host-readable views from the device.
+  /// may be absent in other configurations. Needs host-readable views from the device.
   Status hash_into(Hasher& hasher, Device& device) const;
   /// Copies the whole state, and the average if both states have one. Layouts must otherwise be equal, and
   /// memory host-readable.

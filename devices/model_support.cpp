@@ -52,15 +52,15 @@ std::size_t columns_of(const ModelConfig& config) {
 void check_batch(const BatchView& batch, const ModelConfig& config) {
   const std::size_t targets =
       config.loss == Loss::cross_entropy ? 1 : static_cast<std::size_t>(config.outputs);
-  RIVULET_CHECK(batch.features.size() == batch.rows * columns_of(config), "features of another shape");
-  RIVULET_CHECK(batch.targets.size() == batch.rows * targets, "targets of another shape");
+  RIVULET_CHECK(batch.features.size() == batch.rows * columns_of(config), "features have the wrong shape");
+  RIVULET_CHECK(batch.targets.size() == batch.rows * targets, "targets have the wrong shape");
 }
 
 Status read_classes(const BatchView& batch, std::int64_t classes, std::vector<std::int64_t>& out) {
   out.resize(batch.rows);
   for (std::size_t row = 0; row < batch.rows; ++row) {
     const float target = batch.targets[row];
-    // In this form NaN fails, too.
+    // Written so that NaN fails, too.
     if (!(target >= 0.0F && target < static_cast<float>(classes) && target == std::floor(target))) {
       return Error{ErrorCode::bad_record, fmt::format("row {} of the batch has label {}; classes are 0 to {}",
                                                       row, target, classes - 1)};

@@ -15,7 +15,7 @@
 namespace rivulet::devices {
 namespace {
 
-// Minimum counts among the recent rows, so that the first few rows of a stream decide nothing.
+// Minimum counts among the recent rows, so that the first few rows of a stream trigger nothing.
 constexpr double fewest_of_change = 3;
 constexpr double fewest_to_wake = 1.5;
 
@@ -223,7 +223,7 @@ BatchView NormalizingTrainer::see(const BatchView& batch) {
 
 std::span<const float> NormalizingTrainer::see_block(const Block& block, std::span<const float> values,
                                                      std::size_t rows, std::vector<float>& seen) {
-  RIVULET_CHECK(values.size() == rows * block.count, "rows of another shape");
+  RIVULET_CHECK(values.size() == rows * block.count, "rows have the wrong shape");
   seen.resize(std::max(seen.size(), values.size()));
   for (std::size_t row = 0; row < rows; ++row)
     see_row(values.data() + row * block.count, seen.data() + row * block.count, block.count,

@@ -39,9 +39,9 @@ struct OptimizerEntry {
   std::span<const Key> keys;
   std::span<const RememberedArray> arrays;  ///< P elements each, part of the agreed state
   void (*step)(const OptimizerStep&);       ///< null: computes nothing, for runs that only measure time
-  /// Total change of the parameters by a gradient of 1, including later steps by momentum. With it, the
-  /// optimizer's state is a sum of gradients, and devices may keep parts of it. Null: depends on other
-  /// gradients.
+  /// Total change of the parameters that a gradient of 1 causes, including later steps through momentum. With
+  /// it, the optimizer's state is a sum of gradients, and devices may keep parts of it. Null: depends on
+  /// other gradients.
   double (*delta_per_gradient)(double learning_rate, const Settings& settings) = nullptr;
 };
 std::span<const OptimizerEntry* const> builtin_optimizers() noexcept;

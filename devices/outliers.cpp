@@ -8,13 +8,13 @@ namespace rivulet::devices {
 namespace {
 
 constexpr double doubt_rows = 3000;
-/// Below this many rows a column may not have shown its long states: no value counts as a code, and doubt is
-/// shorter.
+/// With fewer rows, a column may not have shown its long states: no value counts as a code, and doubt ends
+/// sooner.
 constexpr double few_known = 1000;
 constexpr double doubt_rows_of_few = 1500;
 constexpr double doubt_share = 0.1;
 constexpr double change_share = 0.05;
-/// Fewer values of another kind do not end the doubt.
+/// Fewer values of a different kind do not end the doubt.
 constexpr std::uint32_t few = 3;
 
 double averaged(double share, double count, double rows, double looks_back) {

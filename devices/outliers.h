@@ -9,7 +9,7 @@
 /// averaged over devices, and it survives a restart.
 ///   - Different values a few deviations beyond the limit become a change at 5 % of the last 200 rows.
 ///   - Values too far out to be readings become a change at 10 % of the last 3000 rows: a broken sensor
-///     recovers, another unit stays.
+///     recovers, a different unit stays.
 ///   - One repeated value is a code for "no value", or a switch. A code fills whole batches while it lasts; a
 ///     switch alternates. So only rows that share a batch with other values count toward the same 10 %.
 ///     Batches of one row cannot reveal a code.
@@ -41,7 +41,7 @@ double follow_outliers(double beyond, const Outliers& found, double rows, const 
 /// Whether enough values lie beyond the limit to count as a change of the stream.
 bool has_changed(double beyond);
 
-/// Window of `beyond` in rows, while it is positive.
+/// Averaging window, in rows, for a positive `beyond`.
 inline constexpr double recent_rows = 200;
 
 }  // namespace rivulet::devices

@@ -3,7 +3,7 @@
 
 namespace rivulet::devices {
 
-/// out[r, c] = sum over d of left[r, d] * right[d, c], for matrices of some hundred rows and columns.
+/// out[r, c] = sum over d of left[r, d] * right[d, c], for matrices of a few hundred rows and columns.
 template <class T>
 struct Product {
   std::size_t rows = 0;
@@ -24,8 +24,8 @@ constexpr std::size_t padded(std::size_t columns) {
   return (columns + 15) / 16 * 16;
 }
 
-/// Accumulates each sum in the order of d: the same bits on every machine. Needs no setup, so it pays from
-/// some hundred products on (bench_small_models).
+/// Accumulates each sum in the order of d: the same bits on every machine. Needs no setup, so it is
+/// worthwhile from a few hundred products on (bench_small_models).
 void multiply(const Product<float>& product);
 void multiply(const Product<double>& product);
 

@@ -27,7 +27,8 @@ struct ScriptFacts {
   std::uint64_t parameter_numbers = 0;
   std::uint64_t buffer_numbers = 0;
   std::int64_t outputs = 0;  ///< outputs per row
-  /// Why it cannot train on a single row, as with batch norm: batch.min must be 2. Empty: it can.
+  /// Why it cannot train on a single row (batch norm, for example), so that batch.min must be 2. Empty: it
+  /// can.
   std::string one_row;
   double forward_ms = 0;  ///< of one row, second pass
   double backward_ms = 0;

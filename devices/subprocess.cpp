@@ -52,7 +52,7 @@ Result<std::string> receive_reply(int fd, const Patience& patience) {
   const TimePoint end = clock.now() + patience.deadline;
   std::string said;
   while (said.size() < said_max) {
-    if (stop_requested(patience)) return Error{ErrorCode::cancelled, "asked to stop"};
+    if (stop_requested(patience)) return Error{ErrorCode::cancelled, "stop requested"};
     if (clock.now() >= end) return Error{ErrorCode::timed_out, "no answer"};
     pollfd ready{fd, POLLIN, 0};
     if (poll(&ready, 1, look_every_ms) <= 0) continue;
@@ -72,7 +72,7 @@ Result<std::string> parse_reply(std::string said, int status) {
     return Error{code, std::string("was killed by a signal: ") + (name != nullptr ? name : "unknown")};
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || said.empty())
-    return Error{ErrorCode::protocol, "ended its process"};
+    return Error{ErrorCode::protocol, "exited without a result"};
   const char first = said.front();
   said.erase(0, 1);
   if (first == good) return said;

@@ -49,8 +49,8 @@ struct StepReport {
   std::uint64_t rows = 0;
   bool finite = true;         ///< loss and gradient are finite
   double gradient_norm2 = 0;  ///< squared L2 of the mean gradient, as computed, before weights
-  // Valid until the next call of the trainer:
-  /// Clipped outliers of the batch per normalized column; empty: not checked.
+  // Clipped outliers of the batch per normalized column, valid until the next call of the trainer; empty: not
+  // checked.
   std::span<const std::uint32_t> beyond = {};
   /// Predictions for the rows of a gradient: classes [rows], or values [rows, outputs] in the targets' unit.
   /// Empty: not reported.
@@ -137,7 +137,7 @@ std::span<const ModelEntry* const> builtin_models() noexcept;
 std::span<const std::string_view> models_of_torch() noexcept;
 
 /// Versions and settings of the numeric library, for doctor: {"LibTorch","2.15.0"}, {"BLAS",...}, {"CPU
-/// capability",...}, {"threads",...}. A build without LibTorch returns one entry that reports it.
+/// capability",...}, {"threads",...}. A build without LibTorch returns one entry that reports its absence.
 std::vector<std::pair<std::string, std::string>> numeric_library_facts();
 
 /// Sets process-wide numeric settings: malloc thresholds and intra-op threads. Call once, at the start of

@@ -58,7 +58,7 @@ Result<std::vector<std::byte>> read_file(const std::string& path) {
   const int closed = gzclose(file);
   if (got < 0 || code != Z_OK)
     return Error{ErrorCode::io,
-                 path + ": cannot be unpacked beyond byte " + std::to_string(filled) + ": " + words};
+                 path + ": cannot be decompressed after byte " + std::to_string(filled) + ": " + words};
   if (closed != Z_OK) return Error{ErrorCode::io, path + ": ends inside the compressed data"};
   return bytes;
 }
@@ -181,8 +181,7 @@ Result<std::unique_ptr<Dataset>> open_dataset(const std::string& path, Split spl
   if (fs::is_directory(path, code)) return open_folder(path, split);
   const auto format = format_of(path);
   if (!format.empty()) return open_text(path, format);
-  return Error{ErrorCode::io,
-               path + ": the name must end in .csv, .json or .jsonl (.gz or not), or be a folder"};
+  return Error{ErrorCode::io, path + ": must be a folder or a .csv, .json or .jsonl file (.gz or not)"};
 }
 
 }  // namespace rivulet::stream

@@ -24,7 +24,7 @@ struct Fill {
     last,    ///< last value of the feature in this partition; until there is one, as `mean` or else `drop`
     number,  ///< `value`
   } kind = Kind::drop;
-  double value = 0;  ///< before scale and shift, as in records
+  double value = 0;  ///< in the record's units, before scale and shift
 };
 
 /// [decode] of the configuration as plain values: those common to all formats, and the keys of the chosen
@@ -55,7 +55,7 @@ struct Decoded {
                                               ///< row)
 };
 
-/// For one feature: changes between consecutive rows, and how many of them change by more than a tenth when
+/// For one feature: changes between consecutive rows, and how many of them change by more than 10 % when
 /// rounded to 32 bits. Minimum and maximum as in records.
 struct Narrowing {
   double least = 0;
@@ -81,8 +81,8 @@ class Decoder {
   virtual Decoded next(RowSlot out) noexcept = 0;
   /// Description of the last drop (field, value), valid until the next call. For logs, not for labels.
   [[nodiscard]] virtual std::string_view detail() const noexcept = 0;
-  /// The label of the last row, also if it was dropped after its label was read, as in the record; empty if
-  /// none was read. For messages: returns a copy.
+  /// Label of the last row, as written in the record, even if the row was dropped after its label was read;
+  /// empty if none was read. For messages: returns a copy.
   [[nodiscard]] virtual std::string label() const { return {}; }
   /// Configured name of a feature, in column order; empty if it has none.
   [[nodiscard]] virtual std::string feature(std::size_t /*column*/) const { return {}; }

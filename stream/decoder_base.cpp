@@ -81,7 +81,7 @@ Decoded DecoderBase::next(RowSlot out) noexcept {
     return drop(*whole_);
   }
   RIVULET_CHECK(out.features.size() == columns_ && out.targets.size() == shape_.targets,
-                "the slot has another shape");
+                "the slot has the wrong shape");
   number_label_.reset();
   text_label_ = {};
   missing_in_row_ = 0;
@@ -90,7 +90,7 @@ Decoded DecoderBase::next(RowSlot out) noexcept {
   return step.kind == Decoded::Kind::row ? whole_row(out, step) : step;
 }
 
-/// A row of fill values only carries no information: most likely it is a row of another kind.
+/// A row of fill values only carries no information: most likely it is a row of a different kind.
 Decoded DecoderBase::whole_row(RowSlot out, Decoded step) noexcept {
   const auto is_unknown = [](float x) { return std::isnan(x); };
   if (missing_in_row_ == columns_ && std::ranges::all_of(out.features, is_unknown)) {
@@ -221,7 +221,7 @@ Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_colu
     constexpr std::int64_t most = std::int64_t{1} << 28;
     if (dimension < 1 || dimension > most || product * dimension > most)
       return wrong(table + ".shape has a dimension of " + std::to_string(dimension) +
-                   ": every one must be at least 1 and the product at most 2^28");
+                   ": each must be at least 1, and their product at most 2^28");
     product *= dimension;
   }
   const auto columns = static_cast<std::size_t>(product);

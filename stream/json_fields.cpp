@@ -48,7 +48,7 @@ Result<JsonFields> json_fields_of(const DecodeConfig& config) {
     fields.features.push_back(std::move(path).value());
   }
   if (fields.features.empty())
-    return Error{ErrorCode::invalid_config, "decode.json.features is empty: name the fields to learn from"};
+    return Error{ErrorCode::invalid_config, "decode.json.features is empty: list the fields to learn from"};
   if (!config.target.empty()) {
     auto target = single("target", config.target);
     if (!target) return target.error();

@@ -14,8 +14,8 @@ constexpr std::size_t sentences_max = 8;
 constexpr std::uint64_t least_lost = 10;
 constexpr std::uint64_t least_share = 20;  // of 1
 constexpr double lost_beyond = 0.1;        // of a difference
-// Ratio of distance from 0 to range above which a shift helps: the model gets positions within the range in
-// the end, so only their loss matters.
+// Ratio of distance from 0 to range above which a shift helps: the model finally receives positions within
+// the range, so only their precision matters.
 constexpr double far = 64;
 
 }  // namespace

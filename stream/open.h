@@ -12,7 +12,7 @@
 #include "core/metrics.h"
 #include "stream/source.h"
 
-/// Opens the implementations in stream/. Wirings need only this header and the interfaces of stream/.
+/// Opens the implementations in stream/. Callers need only this header and the interfaces of stream/.
 namespace rivulet::stream {
 
 using Properties = std::vector<std::pair<std::string, std::string>>;  ///< by librdkafka's names, in order
@@ -30,7 +30,7 @@ struct StartOffset {
 };
 
 struct KafkaSourceConfig {
-  Properties properties;  ///< all of [source.kafka.properties]; unset ones get values that lose no row
+  Properties properties;  ///< all of [source.kafka.properties]; unset ones get defaults that lose no rows
   std::string group_id;   ///< for commits only: rivulet.<job>
   std::string client_id;
   std::vector<std::string> topics;  ///< of the job, indexed by PartitionId::topic
@@ -38,7 +38,7 @@ struct KafkaSourceConfig {
   Duration open_deadline = std::chrono::seconds(10);
   bool count_gaps = false;  ///< after deletion by retention: resume after the gap instead of stopping
   /// File with one record per partition that was read, so that a recreated topic is detected after a restart
-  /// too. Empty: detected only while the process lives.
+  /// too. Empty: detected only while the process runs.
   std::string anchor_file;
   Duration anchor_every = std::chrono::seconds(30);     ///< interval between checks of that record
   Duration anchor_defer_max = std::chrono::seconds(2);  ///< maximum time that newer records wait for a check

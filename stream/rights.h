@@ -6,11 +6,11 @@
 #include "core/time.h"
 #include "stream/open.h"
 
-/// Checks of Kafka permissions without side effects. Brokers check permissions before anything else; each
-/// request here is one that they then reject for another reason. Every call opens its own client and blocks
-/// until the broker has answered, at most about twice `deadline` plus 4 s. The embedded broker has no access
-/// control: it permits everything. Errors: unavailable (the missing permission), timed_out (no answer: the
-/// broker, its address, and librdkafka's message).
+/// Checks of Kafka permissions without side effects. Each check sends a request that the broker rejects for a
+/// different reason once it has checked the permission. Every call opens its own client and blocks until the
+/// broker has answered, at most about twice `deadline` plus 4 s. The embedded broker has no access control:
+/// it permits everything. Errors: unavailable (the missing permission), timed_out (no answer: the broker, its
+/// address, and librdkafka's message).
 namespace rivulet::stream {
 
 /// Checks that the leaders of these partitions answer at their advertised addresses. Blocks up to `deadline`.

@@ -44,9 +44,10 @@ class RecordSource {
   virtual ~RecordSource() = default;
   /// Returns up to max_records; empty if none arrived within max_wait. max_records = 0 means that there is no
   /// space: the source pauses its partitions and keeps serving its client. The views live until the next
-  /// poll(). A partition that cannot continue stops alone, with the reason in PartitionState::stopped; the
-  /// others are still read. Errors: unavailable (topic, partition or broker missing at start), source_lost
-  /// (poll again later), bad_record (the whole source cannot continue; names file, line or offset).
+  /// poll(). If a partition cannot continue, only that one stops, with the reason in PartitionState::stopped;
+  /// the others are still read. Errors: unavailable (topic, partition or broker missing at start),
+  /// source_lost (poll again later), bad_record (the whole source cannot continue; names file, line or
+  /// offset).
   virtual Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) = 0;
   /// Serves the client while the records of the last poll() are still in use; their views stay valid.
   virtual void keep_alive() {}
@@ -65,7 +66,7 @@ class RecordSource {
   /// State of every assigned partition, in order, as of the last poll() or assign().
   [[nodiscard]] virtual std::span<const PartitionState> partitions() const noexcept = 0;
   /// Why no records arrive although they are requested: "no broker of kafka:9092 can be reached (...)". The
-  /// growth of the log is unknown meanwhile. Empty: the brokers that have the records answer.
+  /// growth of the log is then unknown. Empty: the brokers that have the records answer.
   [[nodiscard]] virtual std::string_view unreachable() const noexcept { return {}; }
   /// True if no further record will ever come (a finished file or script); never for a live stream.
   [[nodiscard]] virtual bool exhausted() const noexcept = 0;

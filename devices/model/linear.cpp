@@ -49,7 +49,7 @@ class LinearTrainer final : public Trainer {
 
   Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
                                        GradientView out) override {
-    RIVULET_CHECK(out.count == layout_.contribution(), "a contribution of another model");
+    RIVULET_CHECK(out.count == layout_.contribution(), "a contribution of a different model");
     if (Status good = begin(batch); !good) return good.error();
     fill_zero(out);
     StepReport report;
@@ -125,7 +125,7 @@ class LinearTrainer final : public Trainer {
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
   if (Status good = check_model_config(config); !good) return good.error();
   if (config.autocast_bfloat16)
-    return Error{ErrorCode::invalid_config, "model.autocast: model linear has no bfloat16"};
+    return Error{ErrorCode::invalid_config, "model.autocast: model linear does not support bfloat16"};
   if (config.scalar == Scalar::f64)
     return std::unique_ptr<Trainer>(std::make_unique<LinearTrainer<double>>(config));
   return std::unique_ptr<Trainer>(std::make_unique<LinearTrainer<float>>(config));

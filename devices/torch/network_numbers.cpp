@@ -142,7 +142,7 @@ class CopiedNumbers final : public NetworkNumbers {
   }
 
   const torch::Device place_;
-  torch::Tensor parameter_copy_;  ///< [P]; gradients, too
+  torch::Tensor parameter_copy_;  ///< [P], like gradient_copy_
   torch::Tensor gradient_copy_;
   torch::Tensor buffer_copy_;  ///< [B]
 };
@@ -173,7 +173,7 @@ NetworkNumbers::NetworkNumbers(Network& network, const ModelConfig& config) {
 void NetworkNumbers::check_fits(const ModelState& state) const {
   RIVULET_CHECK(state.layout().scalar == layout_.scalar && state.layout().parameters == layout_.parameters &&
                     state.layout().buffers == layout_.buffers,
-                "a state of another model");
+                "a state of a different model");
 }
 
 void NetworkNumbers::initialize(ModelState& state, std::uint64_t seed) const {

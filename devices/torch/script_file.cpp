@@ -31,8 +31,8 @@ torch::Tensor zeros(std::span<const std::int64_t> input, std::int64_t rows) {
   return torch::zeros(shape);
 }
 
-/// Times forward and backward of one row of zeros twice, since the first pass includes the library's setup.
-/// In evaluation mode, where batch norm accepts a single row.
+/// Times the forward and backward pass on one row of zeros twice, since the first time includes the library's
+/// setup. Uses evaluation mode, in which batch norm accepts a single row.
 Status measure(ScriptNetwork& network, std::span<const std::int64_t> input, ScriptFacts& facts) {
   network.train(false);
   const RealClock clock;
@@ -48,7 +48,7 @@ Status measure(ScriptNetwork& network, std::span<const std::int64_t> input, Scri
   return ok();
 }
 
-/// Runs `rows` rows of zeros as a device will. They must give one vector each.
+/// Runs the model on `rows` rows of zeros, as a device will. Each row must yield one vector.
 Status train_rows(ScriptNetwork& network, std::span<const std::int64_t> input, std::int64_t rows,
                   std::int64_t& outputs) {
   for (const bool training : {false, true}) {

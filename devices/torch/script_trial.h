@@ -6,12 +6,13 @@
 namespace rivulet::devices {
 
 /// Keys of model `torchscript`. Every device has a copy of the file.
-inline constexpr Key script_file_key{.name = "model.file",
-                                     .type = KeyType::text,
-                                     .text = "\"\"",
-                                     .help = "for torchscript, saved by torch.jit, a copy on every device",
-                                     .sample = "#\"\"",
-                                     .of_device = true};
+inline constexpr Key script_file_key{
+    .name = "model.file",
+    .type = KeyType::text,
+    .text = "\"\"",
+    .help = "for torchscript: a file saved by torch.jit; every device needs a copy",
+    .sample = "#\"\"",
+    .of_device = true};
 inline constexpr Key script_sha256_key{.name = "model.sha256",
                                        .type = KeyType::text,
                                        .text = "\"\"",

@@ -155,8 +155,8 @@ std::int64_t TorchTrainer::rows_to_compute(std::size_t rows) const {
   return in_buckets_ ? (n + bucket_rows - 1) / bucket_rows * bucket_rows : n;
 }
 
-/// In float32 returns the batch itself, without a copy. Exceptions: images of several channels that lie plane
-/// by plane, and networks on another device.
+/// In float32 returns the batch itself, without a copy. Exceptions: images of several channels stored plane
+/// by plane, and networks on a different device.
 torch::Tensor TorchTrainer::features_of(const BatchView& batch, std::size_t first, std::size_t rows) const {
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(rows)};
   shape.insert(shape.end(), config_.input.begin(), config_.input.end());
@@ -242,7 +242,7 @@ StepReport TorchTrainer::train_on(const BatchView& batch, const GradientView& ou
 Result<StepReport> TorchTrainer::compute_gradients(const ModelState& state, const BatchView& batch,
                                                    GradientView out) {
   RIVULET_CHECK(out.count == layout().contribution() && out.scalar == layout().scalar,
-                "a contribution of another model");
+                "a contribution of a different model");
   if (Status good = read(batch); !good) return good.error();
   const GradientView buffers = out.slice(layout().parameters, layout().buffers);
   if (batch.rows == 0) {

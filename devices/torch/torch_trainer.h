@@ -23,8 +23,8 @@ using BuildNetwork = std::function<std::shared_ptr<Network>(const ModelConfig&)>
 /// Makes a Trainer of a network that computes at `place`. The module's tensors are views of flat arrays: on
 /// the host those of a ModelState and a contribution, on a GPU copies of them (network_numbers.h). On a CPU
 /// the bits depend only on the inputs and the number of threads, if arrays lie on 64-byte boundaries, as a
-/// Device's do. On a GPU some kernels add in any order. Errors: invalid_config (as check_model_config), io
-/// (with the library's message), unavailable (out of memory).
+/// Device's do. On a GPU some kernels add in varying order. Errors: invalid_config (as check_model_config),
+/// io (with the library's message), unavailable (out of memory).
 Result<std::unique_ptr<Trainer>> make_torch_trainer(const ModelConfig& config, const ComputePlace& place,
                                                     const BuildNetwork& build);
 

@@ -21,7 +21,7 @@ namespace {
 constexpr const char* suffix = ".ckpt";
 constexpr const char* private_suffix = ".private";
 
-/// Parses "3.500" followed by exactly `end`.
+/// Parses "3.500" followed by `end` and nothing else.
 std::optional<Stamp> stamp_of(std::string_view text, std::string_view end) {
   Stamp stamp;
   const char* const first = text.data();
@@ -215,7 +215,8 @@ std::optional<PrivatePart> CheckpointFolder::private_part(const Stamp& stamp,
   }
   auto part = decode_private(file.value(), layout.parameters, layout.scalar);
   if (part && part.value().stamp == stamp) return std::move(part).value();
-  problems.push_back(fmt::format("{}: {}", path, part ? "of another state" : part.error().message));
+  problems.push_back(
+      fmt::format("{}: {}", path, part ? "belongs to a different state" : part.error().message));
   return std::nullopt;
 }
 

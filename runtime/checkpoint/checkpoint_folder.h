@@ -33,7 +33,7 @@ struct CheckpointEntry {
 /// A checkpoint whose content changed after it was written.
 struct DamagedCheckpoint {
   std::string path;
-  Stamp stamp;                        ///< from the file name
+  Stamp stamp;                        ///< stamp in the file name
   std::optional<std::uint64_t> rows;  ///< row clock, if its section is intact
 };
 

@@ -33,7 +33,7 @@ class Checkpointer final : public Agent {
     devices::Device& device;
     MetricsSink& metrics;
     Logger& log;
-    Wake& wake;    ///< of this agent
+    Wake& wake;    ///< wake of this agent
     Wake& worker;  ///< notified when a state is on disk or a file was read
   };
   /// `space` must have the model's layout.

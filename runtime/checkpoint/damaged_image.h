@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 /// True if the image is unchanged since it was written, regardless of version, model and job. One pass.
 bool is_whole(std::span<const std::byte> image);
 
-/// Returns the row clock of an image that is damaged elsewhere.
+/// Returns the row clock of a damaged image; nullopt if that part is damaged, too.
 std::optional<std::uint64_t> rows_in_damaged(std::span<const std::byte> image);
 
 /// Returns the job that owns the state; nullopt if unreadable. `beginning`: the first job_bytes_max bytes or

@@ -52,7 +52,7 @@ Status take_array(std::string_view name, std::span<const std::byte> bytes, std::
   const bool deltas = name == deltas_name;
   const bool own = name == name_of_own(part.local_arrays.size()) && part.local_arrays.size() < own_max;
   if (name != residual_name && !deltas && !own) return ok();
-  if (bytes.size() != array_bytes) return damaged("array size differs from the model's");
+  if (bytes.size() != array_bytes) return damaged("array size differs from that of the model");
   if (own) {
     part.local_arrays.emplace_back(bytes.begin(), bytes.end());
     return ok();

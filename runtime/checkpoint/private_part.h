@@ -12,7 +12,7 @@ namespace rivulet::runtime {
 
 /// Local data that a device saves next to a state. Useless with any other state.
 struct PrivatePart {
-  Stamp stamp;  ///< of the state it belongs to
+  Stamp stamp;  ///< stamp of the state that the part belongs to
   Scalar scalar = Scalar::f32;
   std::vector<std::byte> residual;                   ///< [P] elements; empty: no residual
   bool of_deltas = false;                            ///< residual of deltas; false: of gradients
@@ -38,7 +38,7 @@ struct PrivateView {
 std::vector<std::byte> encode_private(const PrivatePart& part);
 /// Maximum file size for a model of N parameters with any optimizer.
 std::size_t private_part_max(std::size_t parameters, Scalar scalar);
-/// Errors: bad_record (damaged, another version, or another model size).
+/// Errors: bad_record (damaged, or of a different version or model size).
 Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t parameters, Scalar scalar);
 
 }  // namespace rivulet::runtime

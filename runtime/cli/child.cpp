@@ -42,7 +42,7 @@ std::vector<std::string> environment_for_child() {
 [[noreturn]] void become(int parent, int out, int log, char* const* arguments, char* const* environment) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // the parent died before prctl(): nobody would end this process
+  if (::getppid() != parent) ::_exit(1);  // the parent died before prctl(): nothing would stop this process
   sigset_t none;
   ::sigemptyset(&none);
   ::pthread_sigmask(SIG_SETMASK, &none, nullptr);

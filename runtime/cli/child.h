@@ -9,8 +9,8 @@
 namespace rivulet::runtime::cli {
 
 /// Another process of this binary. It runs in its own process group, so that Ctrl-C reaches only the parent.
-/// Its environment has no RIVULET_*, so that only its arguments count. It dies with this process in any case.
-/// Owner: the thread that started it; that thread must live as long as the child.
+/// Its environment has no RIVULET_*, so that only its arguments count. It is killed when this process exits
+/// for any reason. Owner: the thread that started it; that thread must live as long as the child.
 class Child {
  public:
   struct Spec {
@@ -21,7 +21,7 @@ class Child {
   };
   /// Errors: io.
   static Result<Child> start(Spec spec);
-  /// Starts an ended child again as a new process. Truncates its stdout file and appends to its stderr file.
+  /// Restarts an exited child as a new process. Truncates its stdout file and appends to its stderr file.
   /// Errors: io.
   Status start_again(std::vector<std::string> arguments);
   Child(Child&& other) noexcept;
@@ -32,10 +32,10 @@ class Child {
   [[nodiscard]] int pid() const noexcept { return pid_; }  ///< of the running or last process
   /// Returns the exit code (128 + n after signal n); nullopt while it runs. Never waits.
   [[nodiscard]] std::optional<int> exit_code();
-  /// Returns the signal that ended it; nullopt while it runs or after a normal exit.
+  /// Returns the signal that killed it; nullopt while it runs or after a normal exit.
   [[nodiscard]] std::optional<int> ended_by_signal();
   void signal(int number) noexcept;
-  /// Last lines written, for reports about its end and for its result line.
+  /// Last lines written, for reports about its exit and for its result line.
   [[nodiscard]] std::vector<std::string> last_log_lines(std::size_t count) const;
   [[nodiscard]] std::string last_output_line() const;
   [[nodiscard]] std::string first_output_line() const;
@@ -49,7 +49,7 @@ class Child {
 };
 
 /// Sends SIGTERM to all, then SIGKILL to those left after `patience_s` or once `hurry` returns true. Returns
-/// when all have ended.
+/// when all have exited.
 void end_all(std::vector<Child*> children, double patience_s, const std::function<bool()>& hurry);
 
 /// Waits in commands: `milliseconds`, or less if a signal arrives.

@@ -163,7 +163,7 @@ Result<Exported> export_state_file(const LoadedConfig& loaded, const std::string
 
 namespace {
 
-/// Returns a device's checkpoint folder. While `held` lives, the device cannot run.
+/// Returns a device's checkpoint folder. While `held` exists, the device cannot run.
 Result<std::string> take_checkpoints(const Config& config, DataDir& held) {
   std::string folder = checkpoints_in(config.device.data_dir);
   std::error_code error;

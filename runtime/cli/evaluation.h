@@ -41,7 +41,7 @@ Status check_model(const LoadedConfig& loaded);
 /// differs from the one in the file).
 Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::string& state_file);
 
-/// The head of an agreed state whose digest was verified.
+/// Description of an agreed state whose digest was verified.
 struct StateFacts {
   Stamp stamp;
   Digest digest;
@@ -52,7 +52,7 @@ struct StateFacts {
 Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::string& state_file);
 
 /// Writes a checkpoint's model as a safetensors file; `out` is replaced atomically. `from`: a file, or a
-/// folder (a device's data directory or its checkpoints), whose newest usable checkpoint is taken.
+/// folder (a device's data directory or its checkpoints), whose newest usable checkpoint is used.
 /// `optimizer`: optional second file for the optimizer's arrays. Errors: as above, io and unavailable (cannot
 /// be written).
 struct Exported {

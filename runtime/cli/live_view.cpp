@@ -139,8 +139,8 @@ std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& 
 
 std::string render_line(const GroupView& group) {
   if (group.seconds <= 0) return forming_line(group);
-  std::string line =
-      fmt::format("{:5.1f} s  held-out {}", group.seconds, group.curve.empty() ? "-" : accuracy_text(group));
+  std::string line = fmt::format("{:5.1f} s  held-out accuracy {}", group.seconds,
+                                 group.curve.empty() ? "-" : accuracy_text(group));
   for (const auto& d : group.devices) {
     line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {}", d.id, words_of(d),
                         d.rows_per_s, count_of(d.batch_rows), count_of(d.rows_waiting), loss_text(d, 3));

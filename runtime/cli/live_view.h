@@ -26,7 +26,7 @@ struct GroupView {
   std::vector<DeviceView> devices;
   std::vector<std::pair<double, double>> curve;  ///< (second, held-out accuracy)
   std::string event;                             ///< latest event: "device-2 (pid 7) was killed; ..."
-  std::string hint;                              ///< something the user may try; shown if nothing else is
+  std::string hint;                              ///< suggestion for the user; shown if that line is free
 };
 
 /// Returns the phrase of the first forming device, such as "forming: waiting for device-3", once the group
@@ -46,7 +46,7 @@ std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& 
 /// Renders one line, for pipes and logs.
 std::string render_line(const GroupView& group);
 
-/// Redraws over its last output. ANSI; for terminals only.
+/// Redraws the lines in place. ANSI; for terminals only.
 class ScreenPainter {
  public:
   explicit ScreenPainter(std::ostream& out) : out_(out) {}

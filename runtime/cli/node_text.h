@@ -18,7 +18,7 @@ std::string render_report_line(const NodeReport& report);
 struct LossCourse {
   static constexpr std::size_t kept = 600;
   std::vector<double> losses;
-  double seconds = 0;  ///< from the first to the last loss
+  double seconds = 0;  ///< time from the first to the last loss
 };
 /// The screen of `rivulet top`: a table of the group, a loss chart, one sentence on the last round, and a
 /// line per problem. Lines are at most style.width wide.

@@ -46,7 +46,7 @@ std::string names_of(const std::vector<StoppedDevice>& devices) {
   return text;
 }
 
-/// One STOP with the devices that have ended and those still running.
+/// A STOP in progress: the devices that have stopped and those still running.
 class Stopping {
  public:
   Stopping(ControlTopic& topic, TimePoint end, const StopRequest& interrupted)
@@ -92,14 +92,14 @@ class Stopping {
       return !has_ended(topic_.fold(), device);
     });
     for (auto it = still; it != waiting_.end(); ++it) {
-      say(it->id + " has ended");
+      say(it->id + " has stopped");
       ended_.push_back(*it);
     }
     waiting_.erase(still, waiting_.end());
   }
   Status wait() const {
     if (interrupted_.load() > 0)
-      return Error{ErrorCode::cancelled, "interrupted; devices that have read the STOP still end"};
+      return Error{ErrorCode::cancelled, "interrupted; devices that have read the STOP still stop"};
     pause_ms(looking_step_ms);
     return ok();
   }

@@ -8,7 +8,7 @@
 
 namespace rivulet::runtime::cli {
 
-/// A device session that a STOP ends.
+/// A device session that a STOP addresses.
 struct StoppedDevice {
   std::string id;
   std::string host;
@@ -19,19 +19,19 @@ struct StoppedDevice {
 
 struct StopReport {
   std::vector<StoppedDevice> ended;
-  std::vector<StoppedDevice> silent;  ///< has not reported its end in time
-  /// True if all devices that were not lost have ended.
+  std::vector<StoppedDevice> silent;  ///< has not reported in time that it stopped
+  /// True if all devices that were not lost have stopped.
   [[nodiscard]] bool complete() const;
 };
 
-/// Ends a job: writes STOP into its control topic and waits until all affected devices report their end.
-/// Waits 10 s at most for lost devices. `say` receives progress lines for the user. Blocks for up to
+/// Stops a job: writes STOP into its control topic and waits until all affected devices report that they
+/// stopped. Waits 10 s at most for lost devices. `say` receives progress lines for the user. Blocks for up to
 /// `timeout` plus the time to read the topic. Errors: unavailable (control topic), timed_out (STOP not
 /// written in time), cancelled.
 Result<StopReport> stop_job(ControlTopic& topic, Duration timeout, const StopRequest& interrupted,
                             const std::function<void(const std::string&)>& say);
 
-/// Devices that a STOP would end now, by id: open, and starting, in the last view or ready for the next.
+/// Devices that a STOP would stop now, by id: open, and starting, in the last view or ready for the next.
 std::vector<StoppedDevice> devices_to_stop(const sync::membership::Fold& fold);
 
 }  // namespace rivulet::runtime::cli

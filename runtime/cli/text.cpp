@@ -144,7 +144,7 @@ std::vector<std::string> area_chart(const std::vector<std::optional<double>>& va
   std::vector<std::string> lines(static_cast<std::size_t>(height));
   for (const auto& value : values) {
     const double share = value ? std::clamp((*value - low) / (high - low), 0.0, 1.0) : 0.0;
-    // A measured value is drawn with a mark at minimum, to distinguish 0 from "not measured".
+    // Every measured value gets at least one mark, to distinguish 0 from "not measured".
     const int filled = value ? std::max(1, static_cast<int>(std::lround(share * height * 8))) : 0;
     for (int line = 0; line < height; ++line) {
       const int mark = std::clamp(filled - (height - 1 - line) * 8, 0, 8);

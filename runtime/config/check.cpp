@@ -135,9 +135,10 @@ class Checks {
                         c_.sync.collective, other),
             true);
     else
-      wrong({"sync.collective", "compression.policy"},
-            fmt::format("'sync.collective' is '{}', which cannot sum what compressor '{}' sends: '{}' can",
-                        c_.sync.collective, compressor, other));
+      wrong(
+          {"sync.collective", "compression.policy"},
+          fmt::format("'sync.collective' is '{}', which cannot sum the payloads of compressor '{}'; '{}' can",
+                      c_.sync.collective, compressor, other));
   }
 
   void stream() {
@@ -195,7 +196,7 @@ class Checks {
     if (c_.source.type == "kafka") {
       wrong({keys[0]}, "'" + keys[0] + "' is required for source.type = 'kafka'");
     } else if (c_.job.devices > 1) {
-      wrong({keys[0]}, fmt::format("'{}' is required: a group of {} devices meets through a broker", keys[0],
+      wrong({keys[0]}, fmt::format("'{}' is required: a group of {} devices forms through a broker", keys[0],
                                    c_.job.devices));
     }
   }
@@ -269,8 +270,8 @@ class Checks {
     if (policy != nullptr && policy->fills_ticks && b.max_wait < b.tick) {
       wrong({"batch.max_wait", "batch.tick"},
             fmt::format(
-                "'batch.max_wait' is {}, below 'batch.tick' = {}: every round ends after {}, before its "
-                "tick is over",
+                "'batch.max_wait' is {}, below 'batch.tick' = {}: every round ends after {}, before the end "
+                "of its tick",
                 render_duration(b.max_wait), render_duration(b.tick), render_duration(b.max_wait)),
             true);
     }
@@ -311,7 +312,7 @@ class Checks {
     if (contains(all, c_.sync.bind)) {
       wrong({"sync.bind"},
             fmt::format(
-                "'sync.bind' is '{}', must be one interface or address: peer traffic is never open to all",
+                "'sync.bind' is '{}', must be one interface or address: peer traffic must not be open to all",
                 c_.sync.bind));
     }
     listen();

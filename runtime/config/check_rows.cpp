@@ -29,7 +29,7 @@ void check_decimal(const Config& config, const Complain& wrong) {
   if (config.settings.text(delimiter) != sign) return;
   const std::string decimal = key_of(config, "decimal");
   wrong({decimal, delimiter},
-        fmt::format("'{}' and '{}' are both '{}': a number would end at its decimal sign; use "
+        fmt::format("'{}' and '{}' are both '{}': numbers would be split at the decimal sign; use "
                     "another delimiter, such as ';'",
                     decimal, delimiter, sign));
 }

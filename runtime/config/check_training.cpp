@@ -23,16 +23,16 @@ void check_class_weights(const Config& config, const Complain& wrong, const Comp
   if (config.train.loss != "cross_entropy")
     warn({key}, fmt::format("'{}' has no effect with train.loss = '{}'", key, config.train.loss));
   else if (config.train.balanced && classes > devices::counted_classes_max)
-    wrong({key}, fmt::format("'{}' is 'auto', which counts at most {} classes; there are {}", key,
+    wrong({key}, fmt::format("'{}' is 'auto', which supports a maximum of {} classes; there are {}", key,
                              devices::counted_classes_max, classes));
   else if (!weights.empty() && weights.size() != classes)
     wrong({key}, fmt::format("'{}' has {} numbers, must have one for each of the {} classes", key,
                              weights.size(), classes));
   else if (!weights.empty() && std::ranges::all_of(weights, [](double w) { return w == 0; }))
-    wrong({key}, fmt::format("'{}' has no number above 0: no row would count", key));
+    wrong({key}, fmt::format("'{}' must have a number above 0: otherwise every row has weight 0", key));
 }
 
-/// A list of one number counts as that number, as everywhere.
+/// A list of one number means that number, as for all keys.
 void check_clipping(const SettingsByKey& written, const Complain& wrong) {
   const std::string key = "train.clip_grad_norm";
   const auto found = written.find(key);
@@ -59,8 +59,8 @@ std::string_view own_rates() {
   return "";
 }
 
-/// With equal features, the curvature of the squared error is their number. Gradient descent diverges above a
-/// rate of 2 / features.
+/// With equal features, the curvature of the squared error equals the number of features. Gradient descent
+/// diverges above a rate of 2 / features.
 void check_learning_rate(const Config& config, const Complain& warn) {
   const Config::Train& train = config.train;
   if (train.loss != "mse" || !is_linear(config.model.name) || !steps_with_gradient(train.optimizer)) return;

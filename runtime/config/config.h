@@ -84,7 +84,7 @@ struct Config {
     bool targets = true;
   } normalize;
   struct Model {
-    std::string name = "lenet5";                  ///< its keys are in `settings`
+    std::string name = "lenet5";                  ///< name of the model; the model's keys are in `settings`
     std::uint32_t classes = 10;                   ///< classification
     std::uint32_t outputs = 1;                    ///< regression
     std::string dtype = "float32";                ///< float32 | float64
@@ -93,7 +93,7 @@ struct Config {
   } model;
   struct Train {
     std::string loss = "cross_entropy";
-    std::string optimizer = "sgd";  ///< name of it; its keys are in `settings`
+    std::string optimizer = "sgd";  ///< name of the optimizer; the optimizer's keys are in `settings`
     std::string lr_schedule = "constant";
     double lr = 0.05;
     double weight_decay = 0.0;
@@ -142,7 +142,7 @@ struct Config {
   } log;
   struct Watchdog {
     Duration deadline =
-        std::chrono::seconds(30);  ///< the process exits with 70 if a thread makes no step for this long
+        std::chrono::seconds(30);  ///< exit with code 70 if a thread makes no step for this long
   } watchdog;
   /// Keys of catalog entries (core/settings.h).
   Settings settings = default_settings();
@@ -225,7 +225,7 @@ struct LoadedConfig {
   std::map<std::string, std::string>
       origin;                              ///< key -> default | file:line | environment NAME | --set | flag
   std::vector<Secret> secrets;             ///< input of masked()
-  std::map<std::string, KeyPlace> places;  ///< of the keys set in the file, including each client property
+  std::map<std::string, KeyPlace> places;  ///< of keys set in the file and of client properties
   std::vector<Problem> problems;           ///< errors first; usable only without errors
   [[nodiscard]] bool usable() const;
 };

@@ -36,7 +36,7 @@ std::vector<KeyRow> job_and_device() {
             {.choices = {"cpu", "cuda", "auto"}}),
        {},
        [](Config& c, const Value& v) { c.device.type = str(v); }},
-      {spec("device.threads", kind::integer, "1", "threads of one computation"),
+      {spec("device.threads", kind::integer, "1", "threads per computation"),
        {1, 1024},
        [](Config& c, const Value& v) { c.device.threads = whole<int>(v); }},
       {spec("device.speed", kind::number, "0.0",
@@ -45,7 +45,7 @@ std::vector<KeyRow> job_and_device() {
        {0, 1e9},
        [](Config& c, const Value& v) { c.device.speed = real(v); }},
       {spec("device.memory", kind::size, "\"1 GiB\"",
-            "hard cap of buffers, client queue, payloads and states; excludes the program itself"),
+            "hard limit on buffers, client queue, payloads and states; excludes the program itself"),
        {1, 1e15},
        [](Config& c, const Value& v) { c.device.memory = whole<std::uint64_t>(v); }},
   };
@@ -86,7 +86,8 @@ std::vector<KeyRow> source() {
       {spec("source.rate", kind::number, "0.0",
             "type file: rows/s of a partition, 0 = full speed; synthetic: 0 = 1000", {.sample = "#100.0"}),
        not_negative, [](Config& c, const Value& v) { c.source.rate = real(v); }},
-      {spec("source.repeat", kind::boolean, "false", "type file: restart at its end", {.sample = "#true"}),
+      {spec("source.repeat", kind::boolean, "false", "type file: start over at the end of the data",
+            {.sample = "#true"}),
        {},
        [](Config& c, const Value& v) { c.source.repeat = std::get<bool>(v.data); }},
   };
@@ -119,7 +120,7 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("batch.policy", kind::text, "\"unified\"", controllers_of(sync::policy::Role::batch).c_str()),
        {},
        [](Config& c, const Value& v) { c.batch.policy = str(v); }},
-      {spec("batch.rows", kind::integer, "64", "rows of a batch with policy fixed"), rows,
+      {spec("batch.rows", kind::integer, "64", "batch size in rows for policy fixed"), rows,
        [](Config& c, const Value& v) { c.batch.rows = whole<std::uint32_t>(v); }},
       {spec("batch.min", kind::integer, "1", "minimum rows of a batch"), rows,
        [](Config& c, const Value& v) { c.batch.min = whole<std::uint32_t>(v); }},
@@ -132,15 +133,15 @@ std::vector<KeyRow> buffer_and_batch() {
             "maximum wait for rows after the previous round; a value below batch.tick shortens ticks"),
        some_time, [](Config& c, const Value& v) { c.batch.max_wait = time(v); }},
       {spec("normalize.window", kind::integer, "10000",
-            "for scale \"auto\" and normalized targets: rows of the group in mean and deviation; "
+            "for scale \"auto\" and normalized targets: window of mean and deviation, in rows of the group; "
             "older ones fade"),
        {100, 1e12},
        [](Config& c, const Value& v) { c.normalize.window = whole<std::uint64_t>(v); }},
       {spec("normalize.limit", kind::number, "8.0",
-            "for the same: deviations beyond which a value is clipped as an outlier"),
+            "for the same: values beyond this many deviations from the mean are clipped as outliers"),
        positive, [](Config& c, const Value& v) { c.normalize.limit = real(v); }},
       {spec("normalize.targets", kind::boolean, "true",
-            "for train.loss = \"mse\": also normalizes the target; predictions stay in its own "
+            "for train.loss = \"mse\": also normalizes the target; predictions keep the target's "
             "unit"),
        {},
        [](Config& c, const Value& v) { c.normalize.targets = std::get<bool>(v.data); }},
@@ -153,7 +154,8 @@ std::vector<KeyRow> buffer_and_batch() {
   };
 }
 
-/// Inserts the row after the last key of its table; the first key of a table goes after the enclosing table.
+/// Inserts the row after the last key of its table; the first key of a table is inserted after the enclosing
+/// table.
 void place_row(std::vector<KeyRow>& all, KeyRow row) {
   std::string table = row.spec.key;
   auto last = all.rend();

@@ -20,7 +20,7 @@ struct KeyRow {
   /// Stores a value returned by coerce() for this row; nullptr = load.cpp stores it.
   void (*set)(Config& config, const Value& value) = nullptr;
   bool of_entry = false;                          ///< key of a catalog entry: stored in Config::settings
-  bool (*fits)(std::string_view text) = nullptr;  ///< as in that Key
+  bool (*fits)(std::string_view text) = nullptr;  ///< check of the catalog entry's Key
   std::string_view form = {};
   bool or_number = false;
 };

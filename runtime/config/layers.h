@@ -3,7 +3,7 @@
 
 #include "runtime/config/key_rows.h"
 
-/// The sources of settings, each with its own syntax (private to config/).
+/// Readers of the sources of settings, each with its own syntax (private to config/).
 namespace rivulet::runtime {
 
 /// A later setting of a key replaces an earlier one.

@@ -241,7 +241,7 @@ class Loader {
     count.origin = by;
     out_.config.model.classes = static_cast<std::uint32_t>(d.classes.size());
     note(count);
-    // An explicit equal value belongs to the same group.
+    // A device that sets the same value explicitly belongs to the same group.
     out_.group_values[count.key] = group_text(count.key, count.value);
   }
 

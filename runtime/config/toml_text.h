@@ -10,7 +10,7 @@ namespace rivulet::runtime {
 /// One value of a document with its path. An empty table is a leaf of kind Other "a table".
 struct TomlLeaf {
   std::vector<std::string> path;
-  std::vector<KeyPlace> places;  ///< for each name of the path
+  std::vector<KeyPlace> places;  ///< places of all names in the path
   Value value;
 };
 

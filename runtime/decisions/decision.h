@@ -26,9 +26,9 @@ struct ViewRecord {
   std::uint64_t number = 0;
   std::uint64_t token = 0;
   SharedList<std::string> members;  ///< device ids; index = rank
-  std::uint32_t rank = 0;           ///< of the device that wrote the line
+  std::uint32_t rank = 0;           ///< rank of the device that wrote the line
   Stamp from;                       ///< the state the view began with
-  std::string digest;               ///< of that state
+  std::string digest;               ///< digest of that state
   std::string group;                ///< hash of the group's configuration
   sync::policy::PolicyConfig policy;
   sync::policy::PolicyState state;  ///< input of the next round's plan
@@ -39,7 +39,7 @@ struct RoundRecord {
   std::uint64_t round = 0;
   sync::FactsTable table;
   sync::policy::RoundPlan plan;
-  std::uint64_t plan_hash = 0;  ///< as written
+  std::uint64_t plan_hash = 0;  ///< plan hash as written
 };
 
 using DecisionRecord = std::variant<ViewRecord, RoundRecord>;
@@ -52,7 +52,7 @@ std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::F
                           const sync::policy::RoundPlan& plan);
 
 /// Decodes an untrusted line. Accepts only what decision_line() writes, byte for byte, and what
-/// sync::policy::plan() allows. Errors: bad_record (one phrase, without file and line).
+/// sync::policy::plan() allows. Errors: bad_record (the message lacks file and line).
 Result<DecisionRecord> parse_decision_line(std::string_view line);
 
 /// A field that differs, with both values as the log writes them.

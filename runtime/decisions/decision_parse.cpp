@@ -213,10 +213,10 @@ Result<DecisionRecord> read_view(const json& j) {
   in.get(j, "group", v.group);
   read_policy(in, in.member(j, "policy"), v.policy);
   in.get(j, "state", v.state);
-  if (v.rank >= v.members.size()) in.report_error("a view without the device that wrote it");
+  if (v.rank >= v.members.size()) in.report_error("a view without the device that wrote the line");
   const auto& last = v.state.last;
   if (last.next.rows.size() != v.members.size())
-    in.report_error("the rows of its schedule are not of this view");
+    in.report_error("the schedule of a view is for a different number of devices");
   if (!in.fine()) return Error{ErrorCode::bad_record, in.trouble()};
   return DecisionRecord(std::move(v));
 }
@@ -275,7 +275,7 @@ Result<DecisionRecord> parse_decision_line(std::string_view line) {
   const auto* view = std::get_if<ViewRecord>(&record.value());
   const std::string again =
       view != nullptr ? decision_line(*view) : decision_line(std::get<RoundRecord>(record.value()));
-  if (again != line) return bad("it contains something that this version does not write");
+  if (again != line) return bad("it differs from what this version would write");
   return record;
 }
 

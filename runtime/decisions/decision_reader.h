@@ -23,7 +23,7 @@ class DecisionReader {
   [[nodiscard]] std::string place() const;
   /// Place of an incomplete line; empty if there is none.
   [[nodiscard]] const std::string& torn() const noexcept { return torn_; }
-  /// The missing files, one sentence each.
+  /// Describes the missing files, one sentence each.
   [[nodiscard]] const std::vector<std::string>& missing() const noexcept { return missing_; }
   /// True if a file is missing between the last record and the one before.
   [[nodiscard]] bool behind_gap() const noexcept { return behind_gap_; }
@@ -46,7 +46,7 @@ class DecisionReader {
   std::size_t opened_ = 0;
   bool behind_gap_ = false;
   std::string block_;
-  std::size_t at_ = 0;  ///< in block_
+  std::size_t at_ = 0;  ///< position in block_
   std::string line_;
   std::uint64_t number_ = 0;
   std::string torn_;

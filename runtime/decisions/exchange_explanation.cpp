@@ -23,7 +23,7 @@ std::string how(const sync::policy::Way& way) {
   if (entry != nullptr && !entry->keeps_residual) what = "all parameters uncompressed";
   if (entry != nullptr && !entry->entries)
     what = fmt::format("all parameters, encoded by {}", way.compressor);
-  return fmt::format("Each sent {}, summed by {}: a payload of {} bytes.", what, way.collective,
+  return fmt::format("Each device sent {}, summed by {}: a payload of {} bytes.", what, way.collective,
                      way.payload_bytes);
 }
 

@@ -42,7 +42,7 @@ class JsonWriter {
     else
       put_unsigned(value);
   }
-  /// Writes the fewest digits that restore the bits; "nan", "inf" and "-inf", which JSON has no numbers for.
+  /// Writes the fewest digits that restore the bits; "nan", "inf" and "-inf", for which JSON has no numbers.
   void put(double value) { put_real(value); }
   void put(float value) { put_real(value); }
   void put(std::string_view text);

@@ -47,7 +47,7 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
     DevicePart& part = parts.emplace_back();
     part.id = view.members[rank];
     part.rows = f.rows;
-    // With local steps there is no request: every device brings the rows it has.
+    // With local steps there is no request: every device uses the rows it has.
     if (before != nullptr && !before->plan.next.local) part.requested = before->plan.next.rows.at(rank);
     part.weight = rank < round.plan.now.weights.size() ? round.plan.now.weights[rank] : 0;
     part.rows_per_s = f.stream_rate;
@@ -87,7 +87,7 @@ std::string outcome(const ViewRecord& view, const RoundRecord& round, std::uint6
           "No device made a step: {} did not have its rows yet. The other devices keep theirs.",
           listed(flagged(view, round, sync::flag_incomplete)));
     case Mode::idle: return "No device had rows: nothing was trained or sent.";
-    case Mode::skip: return "A dry run: rows were read, and nothing was changed.";
+    case Mode::skip: return "A dry run: rows were read, but nothing was changed.";
   }
   return "";
 }
@@ -170,7 +170,8 @@ std::vector<std::string> remarks(const ViewRecord& view, const RoundRecord& roun
   std::vector<std::string> out;
   if (const auto bad = flagged(view, round, sync::flag_nonfinite); !bad.empty())
     out.push_back(
-        fmt::format("The rows of {} were dropped: their result was not finite, too large, or had exploded.",
+        fmt::format("The rows of {} were dropped: the result computed on them was not finite, too large, or "
+                    "had exploded.",
                     listed(bad)));
   if (const auto leaving = flagged(view, round, sync::flag_leaving); !leaving.empty())
     out.push_back(fmt::format("{} leaves after this round.", listed(leaving)));
@@ -206,7 +207,7 @@ RoundExplanation explain_round(const ViewRecord& view, const RoundRecord* before
   const std::string next = next_sync(round);
   say(next.empty() ? next_round(view, round) : next);
   if (before == nullptr)
-    say("It is the first round of its view: no rows were assigned, each device used the rows it had.");
+    say("This is the first round of the view: no rows were assigned, each device used the rows it had.");
   else
     for (std::size_t rank = 0; rank < view.members.size(); ++rank) say(why_so_many(view, *before, rank));
   for (auto& sentence : exchange_explanation(view, before, round)) say(std::move(sentence));

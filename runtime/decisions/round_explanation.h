@@ -14,13 +14,13 @@ struct DevicePart {
   std::uint64_t rows = 0;
   std::optional<std::uint32_t>
       requested;      ///< rows requested by the round before; none if that is not in the log
-  double weight = 0;  ///< its share of the step
+  double weight = 0;  ///< the device's share of the step
   double rows_per_s = 0;
-  std::uint64_t waiting_rows = 0;  ///< in its buffer, without those of this round
-  double wait_s = 0;               ///< from the end of the round before until its rows were complete
+  std::uint64_t waiting_rows = 0;  ///< rows in the device's buffer, without those of this round
+  double wait_s = 0;  ///< time from the end of the previous round until the device's rows were complete
   double compute_s = 0;
   double spare_s = 0;            ///< time between its readiness and that of the last device
-  std::optional<double> sync_s;  ///< from the last device's readiness to the step; none if not in the log
+  std::optional<double> sync_s;  ///< time from the last readiness to the step; none if not in the log
   std::uint32_t next_rows = 0;   ///< rows requested for the next round
 };
 
@@ -33,7 +33,7 @@ struct RoundExplanation {
   std::string mode;  ///< in words: "deltas averaged", "deferred"
   std::string policy;
   std::string why;   ///< the plan's own phrase
-  std::string last;  ///< device that was ready last; empty if all were ready at once or none had rows
+  std::string last;  ///< device that was ready last; empty if all were ready together or none had rows
   std::vector<DevicePart> devices;
   std::vector<std::string> sentences;  ///< the two or three most important come first
 };

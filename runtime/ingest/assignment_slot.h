@@ -8,8 +8,8 @@
 namespace rivulet::runtime {
 
 /// Passes the assignment from the train thread to the ingest thread: at the start, after adopting a state
-/// with other next offsets, and when a view assigns other partitions. A new assignment replaces one that was
-/// not taken. Written rarely: a mutex, and an atomic counter so that polling is cheap.
+/// with other next offsets, and when a view assigns other partitions. A new assignment replaces one that the
+/// ingest thread has not read. Written rarely: a mutex, and an atomic counter so that polling is cheap.
 class AssignmentSlot {
  public:
   /// Train thread. Returns the generation of the rows that follow.
@@ -18,7 +18,7 @@ class AssignmentSlot {
     newest_ = {published_.load(std::memory_order_relaxed), std::move(cursors)};
     return published_.fetch_add(1, std::memory_order_release);
   }
-  /// Ingest thread. Copies an assignment that was not taken yet to `assignment` and returns true.
+  /// Ingest thread. Copies an unread assignment to `assignment` and returns true.
   bool take(Assignment& assignment) {
     if (published_.load(std::memory_order_acquire) == taken_) return false;
     const std::lock_guard lock(mutex_);

@@ -62,8 +62,8 @@ Turn Ingest::step() {
   return turn;
 }
 
-/// True while a buffer that was full is not worth filling. Ends when Worker notifies that much of it is free,
-/// or after a while. Otherwise every batch that leaves the buffer would wake this thread.
+/// True while a buffer that was full stays unfilled: until Worker notifies that much of it is free, or a time
+/// limit. Otherwise every batch that leaves the buffer would wake this thread.
 bool Ingest::rests(TimePoint now) {
   if (parts_.rows.free_rows() == 0) {
     resting_until_ = now + rest_longest;
@@ -75,7 +75,8 @@ bool Ingest::rests(TimePoint now) {
   return false;
 }
 
-/// Applies a new assignment. Discards everything that was read but not published, including half a record.
+/// Applies a new assignment. Discards everything that was read but not published, including a partly decoded
+/// record.
 bool Ingest::follow_assignment() {
   if (parts_.assignments.take(assignment_)) {
     open_ = {};

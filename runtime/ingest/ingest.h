@@ -36,17 +36,17 @@ struct IngestConfig {
   bool commit = true;            ///< false: commits no offsets (dry run)
   bool stop_on_bad_row = false;  ///< decode.on_error = "stop"
   Retention retention = Retention::persist;
-  std::size_t largest_batch = 128;  ///< in rows
+  std::size_t largest_batch = 128;  ///< rows of the largest batch
   HealthSetup health = {};
-  std::string format;                    ///< for metrics
+  std::string format;                    ///< name of the format, for metrics
   std::vector<std::string> topics = {};  ///< topics of the job, for messages
 };
 
 /// Reads records, decodes them and fills the row buffer. Makes every call on the source, the decoder and the
 /// producer end of the buffer. Reads the assigned partitions from the assigned cursors. Requests no more
-/// records than there are free rows. A record whose rows do not all fit waits half decoded, with its next row
-/// in the buffer's spare slot. Drops bad rows and counts them by reason; drops rows of another kind without a
-/// warning. If truncation is enabled, drops whole records before decoding.
+/// records than there are free rows. A record whose rows do not all fit waits partly decoded, with its next
+/// row in the buffer's spare slot. Drops bad rows and counts them by reason; drops rows of another kind
+/// without a warning. If truncation is enabled, drops whole records before decoding.
 class Ingest final : public Agent {
  public:
   struct Parts {
@@ -110,20 +110,20 @@ class Ingest final : public Agent {
   // ingest thread
   Truncation truncation_;
   Assignment assignment_;     ///< the group has already used rows below its cursors
-  bool assigned_ = true;      ///< the source has accepted it
+  bool assigned_ = true;      ///< the source has accepted the assignment
   buffer::Cursors expected_;  ///< start of each partition's next record if no offset is a hole
   /// Decoding state of the records from the last poll.
   struct Decoding {
     std::span<const Record> records;
-    std::size_t at = 0;                   ///< the records before it are done
+    std::size_t at = 0;                   ///< index of the current record; earlier ones are done
     bool in_decoder = false;              ///< records[at] is in the decoder
     bool row_waits = false;               ///< the next row is in the claimed slot; the buffer is full
-    std::uint32_t row = 0;                ///< rows passed in this record
+    std::uint32_t row = 0;                ///< number of the next row in this record
     bool newest_amendable = false;        ///< the last published row is not flushed yet
-    bool any_row = false;                 ///< a row of it is accounted for
-    bool any_good_row = false;            ///< a row of it was published
+    bool any_row = false;                 ///< a row of the record is accounted for
+    bool any_good_row = false;            ///< a row of the record was published
     std::optional<SkippedRange> drop;     ///< its end is known only when the next row or record begins
-    std::uint32_t unaccounted_bytes = 0;  ///< of records that ended with a dropped row
+    std::uint32_t unaccounted_bytes = 0;  ///< bytes of records that ended with a dropped row
     [[nodiscard]] bool waits() const noexcept { return at < records.size(); }
   };
   Decoding open_;

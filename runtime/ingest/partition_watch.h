@@ -41,7 +41,7 @@ class PartitionWatch {
   const std::vector<std::string> topics_;
   NodeStatus& status_;
   Logger& log_;
-  std::map<PartitionId, Reported> reported_;  ///< by partition that is read
+  std::map<PartitionId, Reported> reported_;  ///< reports of each partition that is read
   bool reported_all_stopped_ = false;
   TimePoint next_{};
 };

@@ -8,7 +8,7 @@ namespace rivulet::runtime {
 /// to the other devices for planning (Facts::stream_rate, Facts::rows_dropped). Any thread.
 struct StreamGauge {
   std::atomic<double> rows_per_second{0};
-  std::atomic<std::uint64_t> rows_dropped{0};  ///< in this run, for any reason
+  std::atomic<std::uint64_t> rows_dropped{0};  ///< rows dropped in this run, for any reason
 };
 
 }  // namespace rivulet::runtime

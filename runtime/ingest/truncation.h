@@ -38,7 +38,7 @@ class Truncation {
   const Retention retention_;
   const std::size_t least_;  ///< rows that are always kept
   const std::size_t capacity_;
-  stream::GrowthEstimate growth_;  ///< of all assigned partitions, read or dropped
+  stream::GrowthEstimate growth_;  ///< growth of all assigned partitions, read or dropped
   std::size_t growing_ = 0;        ///< number of partitions with a known end
   std::size_t keep_;               ///< waiting rows above which records are dropped
 };

@@ -112,7 +112,7 @@ Turn Evaluator::step() {
 
 void Evaluator::count(const std::vector<float>& outputs, std::span<const float> targets) {
   const std::size_t n = classes_.size();
-  RIVULET_CHECK(outputs.size() == targets.size() * n, "outputs of another shape");
+  RIVULET_CHECK(outputs.size() == targets.size() * n, "outputs have the wrong shape");
   for (std::size_t row = 0; row < targets.size(); ++row) {
     const auto of_row = std::span(outputs).subspan(row * n, n);
     Recall& of = classes_.at(static_cast<std::size_t>(targets[row]));

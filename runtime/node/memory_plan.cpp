@@ -51,7 +51,7 @@ double number_of(const Config& config, std::initializer_list<std::string_view> n
     if (std::find(names.begin(), names.end(), name) == names.end()) continue;
     std::uint64_t set = 0;
     if (std::from_chars(value.data(), value.data() + value.size(), set).ec == std::errc())
-      usual = static_cast<double>(set);  // the last one wins, as in the client
+      usual = static_cast<double>(set);  // the last value is used, as in the client
   }
   return usual;
 }

@@ -61,8 +61,8 @@ struct MemoryNeeds {
   devices::ModelLayout layout;
   devices::ModelNeeds model;
   std::uint64_t file_bytes = 0;      ///< records of source.type = "file"
-  std::size_t held_out_rows = 0;     ///< 0: no evaluation during training
-  std::uint64_t held_out_bytes = 0;  ///< their records, in memory during decoding
+  std::size_t held_out_rows = 0;     ///< number of held-out rows; 0: no evaluation during training
+  std::uint64_t held_out_bytes = 0;  ///< bytes of held-out records, in memory during decoding
 };
 /// Pure. The client queue gets about 2 s of the fastest stream that batch.* can use, less if the other parts
 /// leave less.

@@ -51,9 +51,10 @@ Status refuse(const sync::membership::Fold& fold, const Config& config, const st
   if (!aside) return aside.error();
   return Error{
       ErrorCode::invalid_config,
-      fmt::format("run {} of job {} has already begun. State {} is of an earlier run and was moved to {}: "
-                  "start this device without --new-run",
-                  fold.run.number, config.job.name, text_of(earlier.front().stamp), aside.value())};
+      fmt::format(
+          "run {} of job {} has already begun. State {} belongs to an earlier run and was moved to {}: "
+          "start this device without --new-run",
+          fold.run.number, config.job.name, text_of(earlier.front().stamp), aside.value())};
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ std::pair<std::size_t, std::size_t> rows_of_batches(const Config& config) {
   return {batch.min, std::max<std::size_t>(batch.min, std::min<std::size_t>(batch.max, config.buffer.rows))};
 }
 
-// A model whose trial takes this long on the slowest board cannot follow a stream.
+// Time limit of a trial: a slower model cannot keep up with a stream, even on the slowest board.
 constexpr Duration trial_deadline = std::chrono::minutes(2);
 
 }  // namespace

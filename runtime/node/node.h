@@ -71,7 +71,7 @@ class Node {
   Worker& worker() { return *worker_; }
   NodeStatus& status() { return status_; }
   [[nodiscard]] const AgreedState& state() const { return **state_; }
-  /// For tests: mutable access that bypasses the worker, as failing memory would.
+  /// For tests: mutable access that bypasses the worker, to imitate failing memory.
   AgreedState& own_state() { return *state_->own(*outside_.device).value(); }
   devices::Trainer& trainer() { return *trainer_; }
   devices::Device& device() { return *outside_.device; }

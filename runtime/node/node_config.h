@@ -36,7 +36,7 @@ devices::ModelConfig model_config(const Config& config, const RowShape& rows);
 StateOwner owner_of(const Config& config, const stream::Decoder& decoder);
 /// Returns the owner of the data directory.
 DataOwner data_owner_of(const Config& config);
-/// Leaves out the owner of the states, which needs a decoder.
+/// Omits the owner of the states, which needs a decoder.
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout);
 sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed);

@@ -26,7 +26,7 @@ struct RunResult {
   std::string state_file;  ///< path of the final agreed state (data_dir/final.state), if written
 };
 
-/// Runs one device, from opening its stream to a clean end, as `rivulet run`. Blocks; runs the agents on
+/// Runs one device, from opening its stream to a clean exit, as `rivulet run`. Blocks; runs the agents on
 /// their threads, HTTP and the watchdog. `stop` may be set from a signal handler.
 RunResult run_device(const LoadedConfig& loaded, const RunOptions& options, StopRequest& stop);
 

@@ -72,7 +72,7 @@ Status DataDir::take(const std::string& path, const DataOwner& owner) {
   if (auto own = check_owner(path, owner); !own) return own;  // before anything is written to it
   if (access(path.c_str(), W_OK) != 0) return refused(path, " is not writable");
   lock_ = open((path + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock_ < 0) return refused(path, ": cannot create the file lock there");
+  if (lock_ < 0) return refused(path, ": cannot create the file 'lock' there");
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return refused(path, " is in use by another rivulet run");
     return refused(path, " cannot be locked: " + std::system_category().message(errno));

@@ -14,7 +14,7 @@ struct DataOwner {
 
 /// The only folder a device writes to (device.data_dir). It belongs to the device and job that claimed it
 /// first: another device would overwrite, remove or trust its states, decisions and anchors. One process at a
-/// time may lock it. The lock ends with this object, or with the process however it ends.
+/// time may lock it. The lock is released with this object, or when the process exits for any reason.
 class DataDir {
  public:
   DataDir() = default;

@@ -38,19 +38,19 @@ class RepeatFilter {
   };
   /// True if the line should be written.
   bool admit(TimePoint now, Level level, std::string_view message, const Fields& fields);
-  /// Removes ended windows (with TimePoint::max(): all) and returns those with suppressed lines, sorted by
+  /// Removes expired windows (with TimePoint::max(): all) and returns those with suppressed lines, sorted by
   /// level and message.
   std::vector<Swallowed> take_ended(TimePoint now);
 
  private:
   struct Seen {
     TimePoint begin;
-    std::string fields;  // of the last logged line
+    std::string fields;  // fields of the last logged line
     std::uint32_t logged = 0;
     std::uint64_t swallowed = 0;
   };
   std::map<std::pair<Level, std::string>, Seen> seen_;
-  TimePoint next_end_ = TimePoint::max();  // no window ends before this
+  TimePoint next_end_ = TimePoint::max();  // no window expires before this
 };
 
 }  // namespace rivulet::runtime

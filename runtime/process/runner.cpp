@@ -18,7 +18,7 @@ namespace {
 // Values of the futex word shared by notifiers and the thread.
 constexpr std::uint32_t quiet = 0;     // running, no notification
 constexpr std::uint32_t notified = 1;  // notified since the last step began
-constexpr std::uint32_t sleeping = 2;  // in the kernel; needs a wake-up
+constexpr std::uint32_t sleeping = 2;  // sleeping in the kernel; needs a wake-up
 
 constexpr Duration back_off_first = std::chrono::milliseconds(1);
 constexpr Duration back_off_last = std::chrono::milliseconds(20);

@@ -59,7 +59,7 @@ void ServiceManager::send(const std::string& message) const {
   std::memcpy(to.sun_path, socket_.data(), socket_.size());
   if (socket_.front() == '@') to.sun_path[0] = '\0';
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
-  // Messages to a manager that does not read are dropped; its watchdog is its own business.
+  // Messages to a manager that does not read are dropped, even if its watchdog then kills this process.
   static_cast<void>(sendto(fd_, message.data(), message.size(), MSG_NOSIGNAL,
                            reinterpret_cast<const sockaddr*>(&to), size));
 }

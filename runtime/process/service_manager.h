@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 class ServiceManager {
  public:
   /// `socket`: NOTIFY_SOCKET, a path, or an abstract name after '@'; empty = none. `watchdog`: the manager
-  /// ends this process after this time without a WATCHDOG message; zero = no watchdog.
+  /// kills this process after this time without a WATCHDOG message; zero = no watchdog.
   ServiceManager(std::string socket, Duration watchdog);
   /// Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
   static ServiceManager from_environment();

@@ -27,7 +27,7 @@ Result<StopAfter> parse_stop_after(const std::string& text) {
   if (unit == "rounds" && parse_positive(number, out.rounds)) return out;
   if (unit == "seconds" && parse_positive(number, out.seconds) && std::isfinite(out.seconds)) return out;
   return Error{ErrorCode::usage,
-               fmt::format("--stop-after '{}' is none of rows=N, rounds=N, seconds=N with N > 0", text)};
+               fmt::format("--stop-after '{}' must be rows=N, rounds=N or seconds=N with N > 0", text)};
 }
 
 }  // namespace rivulet::runtime

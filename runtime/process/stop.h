@@ -7,7 +7,7 @@
 
 namespace rivulet::runtime {
 
-/// Limits after which the whole group stops. Agreed: all devices end in the same round with exit code 0.
+/// Limits after which the whole group stops. All devices stop in the same round and exit with code 0.
 struct StopAfter {
   std::uint64_t rows = 0;    ///< trained by the group since this process joined; 0 = no limit
   std::uint64_t rounds = 0;  ///< applied rounds since joining; 0 = no limit

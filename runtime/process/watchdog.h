@@ -9,10 +9,9 @@
 
 namespace rivulet::runtime {
 
-/// Ends the process with ExitCode::watchdog when a watched thread has not stepped for `deadline`, after
-/// writing the stacks of all threads to stderr. Its own thread checks four times per deadline, so it fires
-/// within 1.25 deadlines. A signal handler in each thread of /proc/self/task writes the stack by
-/// backtrace_symbols_fd.
+/// Exits with ExitCode::watchdog when a watched thread has not stepped for `deadline`, after writing the
+/// stacks of all threads to stderr. Its own thread checks four times per deadline, so it fires within 1.25
+/// deadlines. A signal handler in each thread of /proc/self/task writes the stack by backtrace_symbols_fd.
 class Watchdog {
  public:
   struct Watched {

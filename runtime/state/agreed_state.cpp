@@ -56,7 +56,7 @@ void fold_interval(AgreedState& state, const RowInterval& interval, std::span<co
   const auto [at, first] = state.partitions.try_emplace(interval.partition);
   PartitionProgress& progress = at->second;
   if (first) progress.start = interval.first;
-  RIVULET_CHECK(!(interval.next < progress.next), "the next row of a partition would go backwards");
+  RIVULET_CHECK(!(interval.next < progress.next), "the next offset of a partition would decrease");
   progress.next = interval.next;
   progress.trained += interval.rows_trained;
   progress.shared += interval.non_final_rows;
@@ -66,7 +66,7 @@ void fold_interval(AgreedState& state, const RowInterval& interval, std::span<co
     if (run.fate < drop_reasons) progress.dropped.at(run.fate) += run.rows;
     buffer::add_run(progress.runs, run, passed_runs_max);
   }
-  RIVULET_CHECK(progress.adds_up(), "the ledger of a partition does not add up");
+  RIVULET_CHECK(progress.adds_up(), "the ledger of a partition does not balance");
 }
 
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {

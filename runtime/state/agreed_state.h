@@ -33,7 +33,7 @@ struct AgreedState {
 /// Ignores `runs` of other partitions.
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs);
 
-/// Hashes parameters, optimizer arrays, buffers, clocks, partitions and memory of controllers. Leaves out the
+/// Hashes parameters, optimizer arrays, buffers, clocks, partitions and memory of controllers. Omits the
 /// lineage: a state keeps its digest when a later view adopts it.
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device);
 

@@ -11,7 +11,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// True if the skipped ranges of an interval lie within it and add up to its drops and holes.
+/// True if the skipped ranges of an interval lie within it and contain exactly its drops and holes.
 bool is_explained(const RowInterval& interval, std::span<const SkippedRange> runs) {
   const auto own = [&](const SkippedRange& run) { return run.partition == interval.partition; };
   const auto passed = passed_between(interval.first, interval.next, runs | std::views::filter(own));
@@ -26,19 +26,19 @@ const char* trouble_with(const RowInterval& rows, const AgreedState& state, std:
   const bool fresh = known == state.partitions.end();
   if (rows.first.offset < 0) return "begin before the first offset";  // no image of it can be loaded
   if (rows.next < rows.first) return "end before they begin";
-  if (!rows.adds_up()) return "do not add up to the offsets";
+  if (!rows.adds_up()) return "do not account for every offset in the interval";
   if (!fresh && rows.first < known->second.next) return "are already part of the state";
   if (!fresh && rows.first != known->second.next) return "skip rows before them";
   if (!seen.insert(rows.partition).second) return "are announced twice";
   if (fresh && seen.size() + state.partitions.size() > partitions_max)
-    return "are of more partitions than a job may have";
+    return "exceed the maximum number of partitions of a job";
   return nullptr;
 }
 
 /// The rank that announces each partition. `fine`: the table is valid for a device that owns no partition.
 struct Announcers {
   bool fine = false;
-  std::vector<std::pair<PartitionId, std::uint32_t>> ranks;  ///< by partition
+  std::vector<std::pair<PartitionId, std::uint32_t>> ranks;  ///< ranks ordered by partition
   bool operator==(const Announcers&) const = default;
 };
 
@@ -70,7 +70,7 @@ Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view
       if (trouble == nullptr && rank != view.rank && std::ranges::binary_search(own, rows.partition))
         trouble = "belong to this device";
       if (trouble == nullptr && !is_explained(rows, announced.runs()))
-        trouble = "its drops and holes do not explain";
+        trouble = "do not match its skipped ranges";
       if (trouble == nullptr) continue;
       return Error{ErrorCode::protocol, view.members[rank] + " announces rows of partition " +
                                             text_of(rows.partition, topics) + " that " + trouble};

@@ -22,7 +22,7 @@ class Announced {
       : first_(table.facts[rank].interval),
         more_(table.sections[rank].more_intervals),
         runs_(table.sections[rank].runs) {}
-  /// In order, without empty intervals. Valid as long as this object.
+  /// Returns the non-empty intervals in order. Valid while this object exists.
   [[nodiscard]] auto intervals() const {
     return std::views::iota(std::size_t{0}, 1 + more_.size()) |
            std::views::transform(
@@ -40,9 +40,9 @@ class Announced {
 };
 
 /// Checks the announced intervals before they move offsets of the agreed state. Each interval must begin at
-/// the next row of its partition, add up, match the announced skipped ranges, and be of a partition that no
-/// other device announces. `own`: this device's partitions, sorted. `topics`: names for messages. Errors:
-/// protocol (names the device and the partition).
+/// the next row of its partition, account for every offset, match the announced skipped ranges, and belong to
+/// a partition that no other device announces. `own`: this device's partitions, sorted. `topics`: names for
+/// messages. Errors: protocol (names the device and the partition).
 Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
@@ -51,7 +51,7 @@ Status check_announced(const sync::Round& round, const sync::ViewSpec& view, con
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
 /// True if no device has rows to train, but one has dropped rows or passed holes. The offsets may advance;
-/// otherwise a partition with nothing else would never be committed.
+/// otherwise a partition without trained rows would never be committed.
 bool only_offsets_move(const sync::FactsTable& table);
 
 }  // namespace rivulet::runtime

@@ -40,7 +40,7 @@
 namespace rivulet::runtime::image {
 
 static_assert(std::endian::native == std::endian::little,
-              "arrays and fields are written as they lie in memory");
+              "arrays and fields are written in the byte order of memory");
 
 inline constexpr std::string_view magic = "RVLSTATE";
 inline constexpr std::size_t section_head_bytes = 24;

@@ -61,7 +61,7 @@ Misfit other_meaning(const Meaning& found, const Meaning& expected) {
   for (const auto& part : found)
     if (std::ranges::find(expected, part.what, &MeaningPart::what) == expected.end()) compare(part.what);
   if (differences.empty()) return std::nullopt;
-  return fmt::format("its values have another meaning: {}", fmt::join(differences, "; "));
+  return fmt::format("its values have a different meaning: {}", fmt::join(differences, "; "));
 }
 
 /// Two configuration keys add buffers. The difference in the number of buffers shows which key differs.

@@ -51,7 +51,7 @@ struct PartitionProgress {
   [[nodiscard]] std::uint64_t all_dropped() const noexcept {
     return std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
   }
-  /// True if the ranges lie between start and next and add up to the counters.
+  /// True if the ranges lie between start and next and match the counters.
   [[nodiscard]] bool is_explained() const {
     const auto passed = passed_between(start, next, runs);
     return passed && passed->dropped == dropped && passed->holes == holes;

@@ -225,7 +225,7 @@ ValidationError read_partitions(std::span<const std::byte> body, AgreedState& st
     const PartitionProgress p = read_progress(r, id);
     if (!r.good()) return "its partitions are cut off";
     if (p.next < p.start || p.start.offset < 0) return "a partition in it ends before it begins";
-    if (!p.adds_up() || !p.is_explained()) return "the ledger of a partition in it does not add up";
+    if (!p.adds_up() || !p.is_explained()) return "the ledger of a partition in it does not balance";
     if (!state.partitions.empty() && !(state.partitions.rbegin()->first < id))
       return "its partitions are out of order or repeated";
     state.partitions.emplace(id, p);
@@ -263,7 +263,7 @@ ValidationError read_statistics(std::span<const std::byte> body, devices::Statis
   known.hurried_rows = r.number<double>();
   read_list(r, known.columns);
   read_list(r, known.class_rows);
-  if (!r.good() || r.left() > 0) return "its row statistics are of another model, or cut off";
+  if (!r.good() || r.left() > 0) return "its row statistics belong to a different model, or are cut off";
   return devices::is_sound(known) ? ValidationError() : "its row statistics contain an invalid value";
 }
 
@@ -284,7 +284,8 @@ Error bad(const std::string& problem) {
 Status fill_average(const Frame& frame, devices::ModelState& model, devices::Device& device) {
   const auto average = frame.body_of("AVRG");
   const bool has_one = model.layout().average_rows > 0;
-  if (!average && !has_one && model.statistics().averaged_rows > 0) return bad("it lacks its average");
+  if (!average && !has_one && model.statistics().averaged_rows > 0)
+    return bad("its average of parameters is missing");
   if (average.has_value() != has_one) model.statistics().averaged_rows = 0;
   if (!average || !has_one) return ok();
   if (average->size() != model.average().bytes()) return bad("an array in it is too short or too long");
@@ -292,7 +293,7 @@ Status fill_average(const Frame& frame, devices::ModelState& model, devices::Dev
   auto host = device.to_host(model.average());
   if (!host) return host.error();
   return all_finite(host.value()) ? ok()
-                                  : bad("its average of parameters contains a number that is not finite");
+                                  : bad("its average of parameters contains a value that is not finite");
 }
 
 ValidationError read_frame(std::span<const std::byte> bytes, Frame& frame, Sha256& hash) {

@@ -17,7 +17,7 @@ inline constexpr std::uint64_t steps_kept = 1;
 /// than one step, which other devices would take for the result of contributions that they have sent.
 inline constexpr std::uint64_t rollback_steps = steps_kept + 2;
 
-/// Makes of `good` the first state of the next view when the group rolls back from `left`. Its stamp is the
+/// Makes `good` the first state of the next view when the group rolls back from `left`. Its stamp is the
 /// newest, so no device prefers the state it left. Its memory records the rollback and the number of
 /// attempts. The first rollback reads the rows after it again, at a smaller learning rate. If that fails, the
 /// rows are the cause: later ones skip them. Pure.

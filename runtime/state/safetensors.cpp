@@ -10,7 +10,7 @@
 namespace rivulet::runtime {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "elements are written in the byte order of memory");
 
 using SafeHeader = nlohmann::ordered_json;
 

@@ -10,8 +10,8 @@ namespace rivulet::runtime {
 
 /// The agreed state as one device holds it. The only device of a process changes it in place. Where devices
 /// share memory, all that have the same state share one object. The first device that needs the next state
-/// makes a new object, and the others take that. A device killed in between keeps the old one. Owner: the
-/// train thread.
+/// makes a new object, and the others use it. A device killed in between keeps the old one. Owner: the train
+/// thread.
 class StateHandle {
  public:
   explicit StateHandle(AgreedState first) : state_(std::make_shared<AgreedState>(std::move(first))) {}

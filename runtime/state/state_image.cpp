@@ -166,7 +166,7 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
     names_bytes += sizeof(std::uint32_t) + name.size();
   }
   const auto controllers = controllers_section(state);
-  RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "controllers remember little");
+  RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "the memory of controllers is small");
   const auto statistics = statistics_section(state.model.statistics());
   const bool averages = layout.average_rows > 0;
   const std::size_t sections = 7 + remembered.size() + (averages ? 1 : 0) + (controllers.empty() ? 0 : 1);

@@ -51,7 +51,7 @@ struct Expected {
 };
 struct DecodedState {
   AgreedState state;
-  Digest digest;            ///< as written; check_digest() verifies it
+  Digest digest;            ///< digest as written; check_digest() verifies it
   Sha256 hash{};            ///< hash_in() the image
   std::size_t skipped = 0;  ///< sections that only a newer build can read
 };

@@ -14,7 +14,7 @@
 namespace rivulet::runtime {
 
 /// Reads the machine's sensors once a second into metrics: temperature, energy, load, frequency, memory,
-/// throttling. A missing sensor has no series. A gauge whose sensor stops answering is removed at once, a
+/// throttling. A missing sensor has no series. A gauge whose sensor stops answering is removed immediately, a
 /// counter after a few readings. Runs on its own thread, because a sensor read may block; no other thread
 /// waits for it.
 class BoardWatch final : public Agent {
@@ -37,7 +37,7 @@ class BoardWatch final : public Agent {
   struct Counted {
     Label label;
     Counter* counter;
-    double so_far;          ///< at the last reading, if the machine keeps its own counter
+    double so_far;          ///< counter at the last reading, if the machine keeps its own
     TimePoint answered_at;  ///< time of the last report
   };
   void show(const Label& label, const std::string& value, double number);
@@ -52,7 +52,7 @@ class BoardWatch final : public Agent {
   Counter& power_errors_;
   Counter& gpu_errors_;
   std::map<Series, std::pair<Label, Gauge*>> shown_;
-  std::set<Series> seen_;  ///< in this step
+  std::set<Series> seen_;  ///< series seen in this step
   std::map<Series, Counted> counted_;
   std::optional<TimePoint> looked_at_;
   TimePoint next_{};

@@ -38,7 +38,7 @@ Json json_of(const RoundExplanation& s) {
           {"said", s.sentences}};
 }
 
-/// Adjacent records may not be adjacent rounds: one may have been left out.
+/// Adjacent records may not be adjacent rounds: a round between them may have been omitted.
 const RoundRecord* neighbour(const std::vector<RoundRecord>& rounds, std::size_t at, int step) {
   const auto index = static_cast<std::ptrdiff_t>(at) + step;
   if (index < 0 || index >= static_cast<std::ptrdiff_t>(rounds.size())) return nullptr;

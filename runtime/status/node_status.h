@@ -46,7 +46,7 @@ struct PartitionStatus {
 struct TopicStatus {
   std::string name;
   bool control = false;         ///< the job's control topic
-  bool gone = false;            ///< it existed before
+  bool gone = false;            ///< the topic existed before
   int partitions = -1;          ///< -1: unknown
   std::vector<int> leaderless;  ///< partitions without a leader
   bool operator==(const TopicStatus&) const = default;
@@ -55,7 +55,7 @@ struct TopicStatus {
 /// Partitions claimed in the current view, as "mnist:1".
 struct GroupClaims {
   bool known = false;                ///< there is or was a view
-  std::vector<std::string> claimed;  ///< by its members
+  std::vector<std::string> claimed;  ///< partitions claimed by the members
   std::vector<std::string> trained;  ///< partitions in the agreed state
 };
 
@@ -96,7 +96,7 @@ struct NodeStatus {
   std::atomic<double> own_loss{not_measured};
   std::atomic<double> guess_loss{not_measured};
   std::atomic<bool> window_full{false};    ///< `loss` and `accuracy` cover a full window
-  std::atomic<std::uint32_t> own_rows{0};  ///< in local steps not synchronized yet
+  std::atomic<std::uint32_t> own_rows{0};  ///< rows in local steps that are not synchronized yet
   std::atomic<double> sync_due_s{0};       ///< maximum time between two synchronizations
   std::atomic<std::int64_t> unsaved_since_ns{
       0};  ///< time since which a due save has not reached the disk; 0: none pending

@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 struct ClassCounts {
   std::uint64_t rows = 0;       ///< labelled as this class
   std::uint64_t predicted = 0;  ///< predicted as this class
-  std::uint64_t right = 0;      ///< both
+  std::uint64_t right = 0;      ///< rows labelled and predicted as this class
   /// right / rows; none without rows of the class.
   [[nodiscard]] std::optional<double> recall() const;
   /// right / predicted; none if never predicted.
@@ -19,13 +19,13 @@ struct ClassCounts {
   bool operator==(const ClassCounts&) const = default;
 };
 
-/// Scores of the model on the last rows of this device, each scored before it is trained: about
+/// Scores of the model on the last rows of this device, each scored before the model trains on it: about
 /// evaluate.prequential.window rows. Plain values.
 struct OwnScores {
   static constexpr std::size_t classes_shown = 64;  ///< each makes two Prometheus series
 
   std::uint64_t rows = 0;                                  ///< scored rows
-  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean; infinite stands for non-finite
+  double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean; infinite if not finite
   std::optional<double> accuracy;                          ///< classification only
   /// Classification with predictions from the trainer: the first classes_shown, by number.
   std::vector<ClassCounts> classes;

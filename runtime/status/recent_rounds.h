@@ -11,12 +11,12 @@
 namespace rivulet::runtime {
 
 /// The last rounds as this device recorded them, for pages: facts of each member and the plan. Written by the
-/// train thread, which never waits for a reader: a round that ends during a read is left out and counted.
-/// Bounded to as many rounds as fit into bytes_kept, minimum rounds_least.
+/// train thread, which never waits for a reader: it omits a round that ends during a read and counts the
+/// omission. Bounded to as many rounds as fit into bytes_kept, minimum rounds_least.
 class RecentRounds {
  public:
   static constexpr std::size_t bytes_kept = std::size_t{64} * 1024;
-  static constexpr std::size_t rounds_least = 3;  ///< a round with both neighbours, to be explained
+  static constexpr std::size_t rounds_least = 3;  ///< a round and both neighbours, as explaining it requires
   static constexpr std::size_t rounds_most = 16;
 
   // --- train thread ---
@@ -27,7 +27,7 @@ class RecentRounds {
   // --- any thread ---
   struct Shown {
     std::optional<ViewRecord> view;   ///< none before the first view
-    std::vector<RoundRecord> rounds;  ///< of that view, oldest first; may have gaps
+    std::vector<RoundRecord> rounds;  ///< rounds of that view, oldest first; may have gaps
     std::uint64_t left_out = 0;       ///< rounds that ended during a read
   };
   [[nodiscard]] Shown read() const;

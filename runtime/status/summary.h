@@ -31,7 +31,7 @@ struct Summary {
   std::optional<double> accuracy;                    ///< held-out if measured, else prequential
   double rows_per_s = 0;                             ///< rows/s trained by the group
   std::map<std::string, double> time_to_accuracy_s;  ///< "0.90" -> seconds since training began
-  bool parameters_equal = true;                      ///< for every compared digest
+  bool parameters_equal = true;                      ///< True if all compared digests are equal
   std::uint64_t digests_compared = 0;
   std::vector<DeviceSummary> devices;
 

@@ -28,7 +28,7 @@ class Adwin {
   /// values that are not finite.
   bool add(double value);
 
-  /// Over the values in the window; 0 if it is empty.
+  /// Statistics of the values in the window; 0 if it is empty.
   [[nodiscard]] std::uint64_t width() const noexcept { return window_.width; }
   [[nodiscard]] double mean() const noexcept;
   [[nodiscard]] double variance() const noexcept;
@@ -37,8 +37,8 @@ class Adwin {
     double older = 0;
     double newer = 0;
   };
-  /// At the clearest split of the last detection. The split found first is the oldest that differs, and older
-  /// values may still follow it.
+  /// Means at the clearest split of the last detection. The split found first is the oldest that differs, and
+  /// older values may still follow it.
   [[nodiscard]] const Sides& sides() const noexcept { return sides_; }
   [[nodiscard]] bool rose() const noexcept { return rose_; }
 
@@ -48,7 +48,7 @@ class Adwin {
 
   struct Bucket {
     double sum = 0;
-    double squares = 0;  ///< of distances from the bucket's mean
+    double squares = 0;  ///< sum of squared distances from the bucket's mean
   };
   /// Buckets of one size, oldest first.
   struct Row {
@@ -63,7 +63,7 @@ class Adwin {
     std::size_t used = 1;           ///< rows
     std::uint64_t width = 0;
     double sum = 0;
-    double squares = 0;  ///< of distances from the mean
+    double squares = 0;  ///< sum of squared distances from the mean
     std::uint64_t added = 0;
   };
 
@@ -82,7 +82,7 @@ class Adwin {
   double delta_;
   Limits limits_;
   Window window_;
-  bool detected_ = false;  ///< by the last value
+  bool detected_ = false;  ///< the last value revealed a change
   bool rose_ = false;
   Sides sides_;
 };

@@ -16,9 +16,9 @@ class AnnounceWatch {
   static constexpr Duration patience = std::chrono::seconds(10);
   enum class News : std::uint8_t { none, silent, again };
 
-  /// `waiting`: an announced state has not been read back. It also becomes false when the state's view ends,
-  /// which is no confirmation. `read_back`: number of this process's announcements read back. Reports each
-  /// change once.
+  /// `waiting`: an announced state has not been read back. It also becomes false when the state's view ends;
+  /// that does not confirm the state. `read_back`: number of this process's announcements read back. Reports
+  /// each change once.
   News look(TimePoint now, bool waiting, std::uint64_t read_back) {
     const bool answered = std::exchange(read_back_, read_back) != read_back;
     if (answered || !waiting) since_.reset();

@@ -38,7 +38,7 @@ class CheckpointCycle {
     bool dry_run;
   };
   explicit CheckpointCycle(const Parts& parts) : parts_(parts) {}
-  /// The state that this process begins with is on disk.
+  /// The state that this process starts from is on disk.
   void begin(const Stamp& stamp) {
     saved_at_ = parts_.clock.now();
     saved_ = stamp;
@@ -78,7 +78,7 @@ class CheckpointCycle {
   SavedOffsets uncommitted_;
   Stamp committed_;                  ///< last reported to the checkpointer
   Stamp saved_;                      ///< last state given to the checkpointer
-  std::array<Stamp, 16> on_disk_{};  ///< the last ones, in a ring
+  std::array<Stamp, 16> on_disk_{};  ///< last states on disk, as a ring
   std::size_t next_on_disk_ = 0;
   TimePoint saved_at_{};
   AnnounceWatch announcing_;

@@ -7,7 +7,7 @@ namespace rivulet::runtime {
 namespace {
 
 /// Limit, as a multiple of the norm of the parameters or of the largest delta so far. With momentum, a delta
-/// of 32 steps goes 320 times as far as the first delta of one step.
+/// of 32 steps is 320 times as large as the first delta of one step.
 constexpr double too_far = 1000;
 /// Limit, as a multiple of the loss before the steps or of an untrained model.
 constexpr double too_high = 4;

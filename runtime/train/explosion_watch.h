@@ -6,10 +6,10 @@
 
 namespace rivulet::runtime {
 
-/// Detects finite results that would ruin the model, caused by a reading of 1e10 among small ones or by local
-/// steps that diverged. The rows of such a batch are dropped; such a delta is not contributed. The rows may
-/// be correct, so the limits grow after a few rejections in a row. Not part of replays: rejected rows are
-/// announced as dropped. Owner: the train thread.
+/// Detects finite results that would ruin the model. Typical causes are a reading of 1e10 among small ones,
+/// and local steps that diverged. The rows of such a batch are dropped; such a delta is not contributed. The
+/// rows may be correct, so the limits grow after a few rejections in a row. Not part of replays: rejected
+/// rows are announced as dropped. Owner: the train thread.
 class ExplosionWatch {
  public:
   /// `classes`: number of labels; an untrained model has the loss ln(classes). 0: numeric targets.
@@ -32,11 +32,11 @@ class ExplosionWatch {
   double untrained_;  ///< loss per row; 0: unknown
   double parameters_ = 0;
   double largest_ = 0;       ///< norm of accepted deltas, decaying
-  double usual_loss_ = 0;    ///< per row
-  double highest_loss_ = 0;  ///< same, decaying
+  double usual_loss_ = 0;    ///< usual loss per row
+  double highest_loss_ = 0;  ///< maximum loss per row, decaying
   std::uint32_t syncs_ = 0;
-  std::uint32_t refused_steps_ = 0;    ///< in a row
-  std::uint32_t rejected_deltas_ = 0;  ///< in a row
+  std::uint32_t refused_steps_ = 0;    ///< consecutive rejections
+  std::uint32_t rejected_deltas_ = 0;  ///< consecutive rejections
 };
 
 }  // namespace rivulet::runtime

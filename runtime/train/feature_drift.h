@@ -7,7 +7,7 @@
 namespace rivulet::runtime {
 
 /// Compares the recent values of this device's features with earlier ones, to detect features that have
-/// shifted or are stuck. Detects no shift before 2500 rows. Clips values at eight deviations, so a few
+/// shifted or are stuck. Detects shifts only after 2500 rows. Clips values at eight deviations, so a few
 /// outliers are no shift. Memory: 150 bytes per feature. Cost: half a nanosecond per value
 /// (bench_watching_cost).
 class FeatureDrift {
@@ -21,7 +21,7 @@ class FeatureDrift {
 
   /// True if the feature has been measured.
   [[nodiscard]] bool begun(std::size_t feature) const noexcept { return known_[feature].rows > 0; }
-  /// From the usual mean to the mean of the last 200 rows, in usual deviations; 0 before the first
+  /// Distance from the usual mean to the mean of the last 200 rows, in usual deviations; 0 before the first
   /// evaluation.
   [[nodiscard]] double distance(std::size_t feature) const noexcept { return known_[feature].distance; }
   /// True if the feature has kept one value for 500 rows and for four times as long as ever before, though it
@@ -33,7 +33,7 @@ class FeatureDrift {
     float value = 0;
     std::uint32_t beyond = 0;  ///< rows beyond eight usual deviations
   };
-  /// Of values not added yet: the farthest from the usual mean.
+  /// Among values not added yet, the farthest from the usual mean.
   [[nodiscard]] Farthest farthest(std::size_t feature, const float* values, std::size_t rows,
                                   std::size_t columns) const noexcept;
   /// "20 ± 0.02"
@@ -49,13 +49,13 @@ class FeatureDrift {
   };
   struct Known {
     double rows = 0;
-    Spread usual;           ///< of the last 10 000 rows, clipped
-    Spread before;          ///< same, 500 to 1000 rows ago; the reference for recent rows
-    Spread lately;          ///< same, up to 500 rows ago
+    Spread usual;           ///< spread of the last 10 000 rows, clipped
+    Spread before;          ///< value of `usual` 500 to 1000 rows ago; the reference for recent rows
+    Spread lately;          ///< value of `usual` up to 500 rows ago
     double until_next = 0;  ///< rows until before and lately are replaced
-    Spread recent;          ///< of the last 200 rows, clipped
+    Spread recent;          ///< spread of the last 200 rows, clipped
     double now = 0;         ///< mean of the last 200 rows, unclipped
-    double distance = 0;    ///< at the last evaluation
+    double distance = 0;    ///< distance at the last evaluation
     bool moved = false;
     [[nodiscard]] double measured_distance() const noexcept;
   };
@@ -67,11 +67,11 @@ class FeatureDrift {
   std::vector<Known> known_;
   std::size_t waiting_ = 0;  ///< rows in the sums
   bool all_begun_ = false;
-  std::vector<float> first_;   ///< these rows, until every feature has been measured
+  std::vector<float> first_;   ///< first rows, until every feature has been measured
   std::vector<float> sorted_;  ///< scratch
   // By feature, as vectors, since a batch is processed row by row.
-  std::vector<float> center_, reach_;                   ///< of offsets: origin and limit
-  std::vector<float> sum_, square_, as_they_came_;      ///< of offsets
+  std::vector<float> center_, reach_;                   ///< origin and limit of offsets
+  std::vector<float> sum_, square_, as_they_came_;      ///< sums over offsets
   std::vector<std::uint32_t> missing_;                  ///< rows
   std::vector<float> last_;                             ///< value; NaN before the first
   std::vector<std::uint32_t> still_, longest_, turns_;  ///< current and longest run; changes

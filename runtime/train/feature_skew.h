@@ -19,9 +19,9 @@ class FeatureSkew {
   [[nodiscard]] double largest() const noexcept;
 
  private:
-  std::vector<double> distance_;  ///< of each feature, in deviations
+  std::vector<double> distance_;  ///< distance of each feature, in deviations
   std::vector<bool> seen_scaled_;
-  double rows_ = 0;  ///< in the distances
+  double rows_ = 0;  ///< number of rows in the distances
 };
 
 }  // namespace rivulet::runtime

@@ -12,7 +12,7 @@ constexpr double counted_rows = 20'000;  ///< halves the counts at this number
 constexpr double bad_guess = 10;
 constexpr double bad_start = 3;
 constexpr double good_guess = 2;
-/// Maximum of one batch, relative to the bad or good loss: half of what eight batches may sum up to.
+/// Maximum of one batch, relative to the bad or good loss: half of the maximum sum of eight batches.
 constexpr double worst = 4;
 constexpr double falling = 0.9;
 constexpr double mild = 3;  ///< relative to the bad loss: a healthy model recovers from there
@@ -60,7 +60,7 @@ void GuessWatch::computed(const devices::StepReport& report, const BatchView& ba
   own = std::min(own, batch.rows);
   if (own == 0 || report.rows == 0) return;
   count_targets(batch, own);
-  // On a device with one class the guess has loss 0; so the loss of an untrained model counts, too.
+  // On a device with one class the guess has loss 0, so the loss of an untrained model is used as well.
   const Guess beside = guess();
   const double bad = std::max(bad_guess * beside.knows_shares, bad_start * beside.knows_nothing);
   const double good = std::max(good_guess * beside.knows_shares, beside.knows_nothing);
@@ -108,8 +108,8 @@ GuessWatch::Guess GuessWatch::guess() const {
 }
 
 void GuessWatch::judge() {
-  // New kinds of rows cost a healthy model much at first, then less; so do late faults in a stream without
-  // earlier ones. A loss that began far off must fall fast.
+  // On new kinds of rows, or on the first faults in a stream, the loss of a healthy model is high at first
+  // and then falls. A loss that began very high must fall fast.
   const double loss = bad_.losses / static_cast<double>(bad_.rows);
   const bool falls = loss < (loss < mild ? falling : falling_fast) * loss_before_;
   diverged_ = bad_.exceeds() && bad_before_ && !falls;

@@ -8,11 +8,11 @@
 
 namespace rivulet::runtime {
 
-/// Judges on this device's own rows whether the model is good or has diverged. Compares its loss with a guess
-/// that knows the shares of the classes, or the mean of the targets. Judges every thousand rows, over a
-/// minimum of eight batches; diverged means bad twice in a row without improvement. One batch of absurd rows
-/// has no effect; a batch that is not finite counts as one. A model whose steps are all rejected also counts
-/// as diverged, though its loss may look good. Owner: the train thread.
+/// Judges on this device's own rows whether the model is good or has diverged. Compares its loss with that of
+/// a constant guess: the shares of the classes, or the mean of the targets. Judges every thousand rows, over
+/// a minimum of eight batches; diverged means bad twice in a row without improvement. One batch of absurd
+/// rows has no effect; a batch that is not finite counts as one. A model whose steps are all rejected also
+/// counts as diverged, though its loss may look good. Owner: the train thread.
 class GuessWatch {
  public:
   enum class Targets : std::uint8_t {
@@ -52,7 +52,7 @@ class GuessWatch {
   /// Rows that are judged together.
   struct Block {
     double badness = 0;  ///< sum over rows of loss relative to the deciding loss, capped per batch
-    double losses = 0;   ///< same, not capped
+    double losses = 0;   ///< sum over rows of loss, not capped
     std::uint64_t rows = 0;
     std::uint64_t batches = 0;
 
@@ -65,7 +65,7 @@ class GuessWatch {
   const Targets targets_;
   const std::size_t label_count_;
   std::vector<double> labels_;                 ///< rows of each class, decaying
-  double values_ = 0, sum_ = 0, squares_ = 0;  ///< of numeric targets, decaying
+  double values_ = 0, sum_ = 0, squares_ = 0;  ///< count and sums of numeric targets, decaying
   Block bad_;                                  ///< since the last evaluation, relative to the bad loss
   Block trial_;                                ///< since the last result of good(), relative to the good loss
   /// Consecutive rejections.

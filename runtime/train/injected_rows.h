@@ -36,8 +36,8 @@ class InjectedRows {
   /// Replaces the rows received before with those of all peers. Keeps the old ones if no peer sent any.
   /// Errors: protocol (names the peer).
   Status receive(std::span<const sync::ParcelExchange::Received> parcels, const sync::ViewSpec& view);
-  /// Adds on average `for_each_own` injected rows per own row to the batch, taken from all peers in turn,
-  /// repeatedly. Returns their number.
+  /// Adds on average `for_each_own` injected rows per own row to the batch, drawn from all peers in rotation.
+  /// Returns their number.
   std::size_t inject(buffer::Batch& batch, double for_each_own);
 
  private:
@@ -53,8 +53,8 @@ class InjectedRows {
   std::vector<float> features_;  ///< [held, columns]
   std::vector<float> targets_;
   std::size_t held_ = 0;
-  std::uint64_t offered_ = 0;             ///< since give()
-  std::vector<sync::RowBlock> received_;  ///< by peer that sent rows
+  std::uint64_t offered_ = 0;             ///< rows offered since give()
+  std::vector<sync::RowBlock> received_;  ///< received rows of each peer that sent any
   struct Place {
     std::size_t peer = 0;
     std::size_t row = 0;

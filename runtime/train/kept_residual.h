@@ -16,7 +16,7 @@ class KeptResidual {
  public:
   explicit KeptResidual(sync::Residual residual) : residual_(std::move(residual)) {}
 
-  /// For the session of each view.
+  /// The residual, for the session of each view.
   [[nodiscard]] sync::Residual& numbers() noexcept { return residual_; }
   [[nodiscard]] const sync::Residual& numbers() const noexcept { return residual_; }
 
@@ -46,7 +46,7 @@ class KeptResidual {
   }
 
   sync::Residual residual_;
-  std::vector<devices::Column> columns_;  ///< normalization that the residual is expressed in
+  std::vector<devices::Column> columns_;  ///< normalization of the residual
 };
 
 }  // namespace rivulet::runtime

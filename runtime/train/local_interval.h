@@ -13,8 +13,8 @@ namespace rivulet::runtime {
 
 /// A point of the private model that a roll-back can return to.
 struct ModelPoint {
-  std::vector<std::vector<std::byte>> arrays;  ///< of its optimizer
-  std::uint64_t steps = 0;                     ///< steps that led to these arrays
+  std::vector<std::vector<std::byte>> arrays;  ///< arrays of the private optimizer
+  std::uint64_t steps = 0;                     ///< number of steps behind these arrays
   devices::Statistics known = {};              ///< normalization, class counts and usual norm
   std::vector<std::byte> parameters = {};      ///< [P]; empty: those of the agreed model
   std::vector<std::byte> buffers = {};         ///< [B]; same
@@ -22,7 +22,7 @@ struct ModelPoint {
 
 /// The local work of a device between two synchronizations. A value.
 struct LocalInterval {
-  ModelPoint start;          ///< of the private copy, before the first step
+  ModelPoint start;          ///< the private copy before the first step
   LocalSteps steps;          ///< contributed as one delta
   buffer::Account rows;      ///< used, but not part of the agreed state yet: announced with the interval
   bool contributed = false;  ///< its delta may be in a sum
@@ -54,7 +54,7 @@ struct LocalIntervals {
     current.start = std::move(start);
     current.steps.follow(in_flight->steps, now);
   }
-  /// Steps made so far count as made during the synchronization.
+  /// Steps made so far count as steps during the synchronization.
   void commit() noexcept {
     in_flight.reset();
     current.steps.agreed();

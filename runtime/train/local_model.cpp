@@ -95,7 +95,7 @@ Result<bool> LocalModel::gradient_fits() {
   return fits_in_average(buffers.value());
 }
 
-/// Hits are integers: carries the fraction over to the next batch, so that the total is right.
+/// Hits are integers: carries the fraction over to the next batch, so that the total is correct.
 void LocalModel::count_part(double part) {
   report_.loss_sum *= part;
   hits_owed_ += static_cast<double>(report_.correct) * part;

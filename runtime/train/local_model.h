@@ -46,7 +46,7 @@ class LocalModel {
 
   /// Computes the gradient of the batch on the private copy, or on the agreed model if there is no copy. Does
   /// nothing for an empty batch or one that is already computed. `counted`: rows that the report covers;
-  /// their loss and hits are taken as their share of the batch. Errors: the trainer's.
+  /// their loss and hits are their share of the batch's. Errors: the trainer's.
   Status compute(const BatchView& batch, std::size_t counted, const AgreedState& state);
   /// The batch has changed.
   void invalidate() noexcept { computed_ = false; }
@@ -83,7 +83,7 @@ class LocalModel {
 
   /// Makes one step with the gradient on the private copy. The agreed state only changes when synchronizing.
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
-  /// Of the last local step.
+  /// Report of the last local step.
   [[nodiscard]] const devices::ApplyReport& applied() const noexcept { return applied_; }
   [[nodiscard]] LocalSteps& own() noexcept { return parts_.intervals.current.steps; }
   [[nodiscard]] const LocalSteps& own() const noexcept { return parts_.intervals.current.steps; }
@@ -92,8 +92,8 @@ class LocalModel {
   [[nodiscard]] const StepSketches& sketches() const noexcept { return sketches_; }
 
   /// The group has synchronized; `state` is the result. `applied`: it includes the steps of the oldest
-  /// interval. `left`: empty, or [P], not 0 where the delta leaves no momentum. Returns false if steps since
-  /// depart() were undone.
+  /// interval. `left`: empty, or [P] with nonzero elements where the delta leaves no momentum. Returns false
+  /// if steps since depart() were undone.
   bool agreed(const AgreedState& state, bool applied, const GradientView& left);
   /// The group has stepped with gradients: the optimizer's memory is the group's from now on.
   void follow_group() noexcept {
@@ -125,7 +125,7 @@ class LocalModel {
   }
   /// 0 if there is nothing.
   [[nodiscard]] std::uint64_t kept_digest() const;
-  /// Restores arrays saved with the agreed state that this process begins with. Errors: unavailable (memory).
+  /// Restores arrays saved with the agreed state that this process starts from. Errors: unavailable (memory).
   Status begin_with(const PrivatePart& part, const AgreedState& state);
 
  private:
@@ -150,7 +150,7 @@ class LocalModel {
   std::unique_ptr<devices::Memory> delta_memory_;  ///< null before the first delta
   GradientView mine_;                              ///< host view of this round's contribution
   std::optional<devices::ModelState> private_;
-  std::uint64_t private_steps_ = 0;  ///< made on it
+  std::uint64_t private_steps_ = 0;  ///< number of steps made on the private copy
   StepSketches sketches_;
   bool sketching_ = false;
   bool delta_fits_ = true;

@@ -44,7 +44,7 @@ class LocalSteps {
     return rows >= wanted || now >= last_ended_ + wait;
   }
 
-  /// A turn passed without a step, because there were no rows or their gradient was not finite.
+  /// No step was made at this turn, because there were no rows or their gradient was not finite.
   void pass(TimePoint now) noexcept {
     ++turns_;
     last_ended_ = now;
@@ -59,7 +59,7 @@ class LocalSteps {
   [[nodiscard]] std::uint32_t steps() const noexcept { return static_cast<std::uint32_t>(made_.size()); }
   /// Number of steps made during the last synchronization; they come first.
   [[nodiscard]] std::uint32_t ahead() const noexcept { return ahead_; }
-  /// From the first turn to the end of the last one.
+  /// Time from the first turn to the end of the last one.
   [[nodiscard]] Duration stepping() const noexcept { return last_ended_ - began_; }
   [[nodiscard]] std::uint32_t rows() const noexcept { return rows_; }
   /// Bytes of the records of these rows.
@@ -91,8 +91,8 @@ class LocalSteps {
   TimePoint began_{};
   TimePoint last_ended_{};
   std::uint32_t turns_ = 0;
-  std::vector<std::vector<Part>> made_;  ///< of each step
-  std::vector<Loss> losses_;             ///< same; sums
+  std::vector<std::vector<Part>> made_;  ///< parts of each step
+  std::vector<Loss> losses_;             ///< summed loss of each step
   std::uint32_t ahead_ = 0;
   std::uint32_t rows_ = 0;
   std::uint64_t record_bytes_ = 0;

@@ -23,8 +23,8 @@ void take_from(const GradientView& numbers, const GradientView& less) {
 }
 
 /// Moves the reference by the average delta (reference - copy, the direction of a gradient). Buffers become
-/// the average of the devices' buffers. Clears the group's optimizer arrays, which are out of date: the
-/// devices have current ones.
+/// the average of the devices' buffers. Clears the group's optimizer arrays: they are outdated, and each
+/// device has current ones.
 void apply_delta(devices::ModelState& model, const GradientView& sum) {
   const auto& layout = model.layout();
   take_from(model.parameters(), sum.slice(0, layout.parameters));

@@ -10,7 +10,7 @@ namespace rivulet::runtime {
 /// The result of applying an agreed sum.
 struct StepMade {
   bool finite = false;
-  double gradient_norm = 0;  ///< before clipping; in mode gradients
+  double gradient_norm = 0;  ///< norm before clipping; only in mode gradients
   double learning_rate = 0;
   bool operator==(const StepMade&) const = default;
 };
@@ -21,8 +21,8 @@ struct StepParts {
   devices::Device& device;
   const sync::FactsTable& table;
   const sync::policy::Decision& decision;
-  const std::vector<sync::policy::ControllerMemory>& memory;  ///< of the controllers, after the round
-  std::uint64_t view = 0;                                     ///< its number
+  const std::vector<sync::policy::ControllerMemory>& memory;  ///< memory of the controllers after the round
+  std::uint64_t view = 0;                                     ///< number of the view
 };
 
 /// Applies an aggregating round to the state: the agreed sum [P + B] in host memory, if all of it is finite,

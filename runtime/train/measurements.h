@@ -34,12 +34,12 @@ class Measurements {
   /// State of the device when it enters a round.
   struct Entering {
     const LocalModel& model;
-    std::uint64_t record_bytes = 0;  ///< of the rows of this round
-    double local_seconds = 0;        ///< since the last round ended
-    double stepping_seconds = 0;     ///< spent on local steps
-    std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
-    sync::Gains gains;               ///< of the contribution; 0 if there is none
-    double kept_norm = 0;            ///< of the residual
+    std::uint64_t record_bytes = 0;  ///< bytes of this round's records
+    double local_seconds = 0;        ///< time since the last round ended
+    double stepping_seconds = 0;     ///< time spent on local steps
+    std::uint64_t bytes_sent = 0;    ///< bytes sent through the transport in this view
+    sync::Gains gains;               ///< gains of the contribution; 0 without one
+    double kept_norm = 0;            ///< norm of the residual
   };
   std::vector<float> take(const Entering& now);
   /// A step of `rows` rows was computed; `seconds` of compute only.
@@ -72,14 +72,14 @@ class Measurements {
   bool requests_sketches_ = false;
   bool requests_gains_ = false;
   bool requests_norm_ = false;
-  std::uint64_t bytes_sent_ = 0;  ///< at the last facts
+  std::uint64_t bytes_sent_ = 0;  ///< bytes sent before the last facts
   double exchange_seconds_ = 0;
   bool requests_labels_ = false;
   bool requests_feature_skew_ = false;
   using Labels = std::array<float, sync::policy::label_bins>;
   Labels labels_{};                 ///< rows by label since take()
-  Labels labels_taken_{};           ///< by the last take()
-  std::uint64_t copied_bytes_ = 0;  ///< since take()
+  Labels labels_taken_{};           ///< labels returned by the last take()
+  std::uint64_t copied_bytes_ = 0;  ///< bytes of injected rows sent since take()
   NormWatch norms_;
   FeatureSkew skew_;
 };

@@ -64,7 +64,8 @@ class ModelHealth {
   /// Flags of Facts that report the result to the group.
   [[nodiscard]] std::uint32_t flags() const noexcept {
     return (guess_.diverged() ? sync::flag_diverged : 0U) | (guess_.sound() ? sync::flag_sound : 0U) |
-           // A slow disk may miss the checkpoint. The group could not roll back to one that few devices have.
+           // A slow disk may miss the checkpoint. The group cannot roll back to a checkpoint that too few
+           // devices have.
            (guess_.good() && trial_saved_ ? sync::flag_good : 0U);
   }
 
@@ -74,7 +75,7 @@ class ModelHealth {
   GuessWatch guess_;
   RetreatNotice notice_;
   Stamp on_trial_;            ///< the checkpoint that guess_ judges
-  bool trial_saved_ = false;  ///< it is on this device's disk
+  bool trial_saved_ = false;  ///< the checkpoint on trial is on this device's disk
 };
 
 }  // namespace rivulet::runtime

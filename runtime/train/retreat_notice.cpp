@@ -25,7 +25,7 @@ void RetreatNotice::show(std::span<const sync::policy::ControllerMemory> agreed)
   std::string phrase;
   if (tries > 0 || now < until_)
     phrase = fmt::format(
-        "the model had diverged, and the group rolled back to {}, at {:.3g} of the learning rate; {}",
+        "the model had diverged, and the group rolled back to {}, with {:.3g} times the learning rate; {}",
         rolled_back_to_, Divergence::learning_rate_factor(agreed),
         tries > 0 ? "not confirmed by new rows yet" : "confirmed by the rows since");
   if (phrase == shown_) return;

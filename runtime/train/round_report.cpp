@@ -46,7 +46,7 @@ void RoundReport::all_published(Fate fate, std::size_t own, const BatchView& bat
     trained.record_bytes += tag.record_bytes;
 }
 
-/// The bytes are the minimum that shipping the rows to one server would have sent.
+/// The bytes are the minimum for sending the rows to one server instead.
 void RoundReport::credit(const Credit& rows, std::uint64_t step) {
   const LocalInterval::Trained of = std::exchange(parts_.intervals.oldest().trained, {});
   if (rows.nonfinite > 0) drop(rows.nonfinite, step);

@@ -18,7 +18,7 @@
 
 namespace rivulet::runtime {
 
-/// What became of the rows of a batch.
+/// Fate of the rows of a batch.
 enum class Fate : std::uint8_t { trained, dropped, dry_run };
 
 /// Times within a round.
@@ -26,10 +26,10 @@ struct RoundTimes {
   TimePoint last_ended{};  ///< end of the round before
   TimePoint entered{};     ///< when its facts were sent
   double wait_seconds = 0;
-  double sync_seconds = 0;   ///< of the last round that ended
+  double sync_seconds = 0;   ///< synchronization time of the last round that ended
   double ahead_seconds = 0;  ///< part of it spent on local steps of the next round
   bool early = false;        ///< this device requested early synchronization
-  TimePoint due{};           ///< from then on, silent peers count as making no progress
+  TimePoint due{};           ///< from this time on, silent peers count as making no progress
   bool peers_due = true;     ///< true from that time on
 };
 
@@ -40,7 +40,7 @@ class RoundReport {
     const Clock& clock;
     NodeStatus& status;
     MetricsSink& metrics;
-    std::span<const PartitionId> partitions;  ///< of this device
+    std::span<const PartitionId> partitions;  ///< partitions of this device
     Logger& log;
     const std::vector<std::string>& topics;
     bool classification = true;  ///< the model has an accuracy
@@ -73,7 +73,7 @@ class RoundReport {
   struct Ended {
     const View& view;
     const AgreedState& state;
-    double compute_seconds = 0;  ///< of its batch; 0 for local steps, which were counted as they were made
+    double compute_seconds = 0;  ///< compute time of the batch; 0 for local steps, counted as they were made
     double seconds_training = 0;
     std::size_t rows_waiting = 0;
   };
@@ -99,7 +99,7 @@ class RoundReport {
   LedgerMetrics ledger_;
   Prequential prequential_;
   Prequential own_;      ///< loss of this device's own rows
-  Prequential squares_;  ///< of its numeric targets
+  Prequential squares_;  ///< squared numeric targets of this device's rows
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
   std::uint64_t dropped_ = 0;

@@ -23,7 +23,7 @@ namespace rivulet::runtime {
 /// announcement. Owner: the train thread.
 ///
 ///   fill -> announce -> fold (the round is part of the state) | keep (it is not, but used the rows)
-///                    -> settle (slots are free)  | put_back (the round failed)
+///                    -> release (slots are free) | put_back (the round failed)
 class RoundRows {
  public:
   struct Parts {
@@ -64,7 +64,7 @@ class RoundRows {
   Status announce(bool finite);
   /// Marks the trained rows among the pending ones as dropped.
   void drop_pending() { buffer::drop_trained(pending()); }
-  /// Of the announcement: the first interval, and everything else.
+  /// Parts of the announcement: the first interval, and everything else.
   [[nodiscard]] RowInterval first_interval() const;
   [[nodiscard]] sync::FactsSection section() const;
   /// The oldest interval and its announcement are part of the agreed state. `covered`: this device saves no
@@ -100,9 +100,9 @@ class RoundRows {
   bool incomplete_ = false;
   std::vector<PartitionId> partitions_;
   bool assigned_ = false;         ///< these partitions were assigned to the reader
-  buffer::Cursors next_offsets_;  ///< by own partition: rows below are used, including pending ones
-  std::uint32_t generation_ = 0;  ///< of valid rows
-  buffer::Account announced_;     ///< in this round's facts: pending rows and the batch's
+  buffer::Cursors next_offsets_;  ///< next offset of each own partition, after pending rows
+  std::uint32_t generation_ = 0;  ///< generation of valid rows
+  buffer::Account announced_;     ///< announced in this round's facts: pending rows and the batch's
 };
 
 }  // namespace rivulet::runtime

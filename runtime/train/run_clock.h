@@ -44,9 +44,9 @@ class RunClock {
   const StopAfter limit_;
   const bool dry_run_;
   TimePoint since_ = TimePoint::max();
-  sync::ViewSpec::Clocks entry_;        ///< of the state when this process entered its first view
-  sync::ViewSpec::Clocks counts_from_;  ///< of the state when the group began to count; limits start there
-  std::uint64_t dry_run_rows_ = 0;      ///< of a dry run, whose state counts nothing
+  sync::ViewSpec::Clocks entry_;        ///< clocks when this process entered its first view
+  sync::ViewSpec::Clocks counts_from_;  ///< clocks when the group began to count; limits start there
+  std::uint64_t dry_run_rows_ = 0;      ///< rows of a dry run, whose state counts nothing
   std::uint64_t dry_run_rounds_ = 0;
 };
 

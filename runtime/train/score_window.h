@@ -41,7 +41,7 @@ class ScoreWindow {
     std::vector<ClassCounts> classes;
     std::uint64_t numbers = 0;  ///< count of errors below
     double absolute = 0, squared = 0;
-    std::vector<Spread> targets;  ///< by output
+    std::vector<Spread> targets;  ///< targets of each output
   };
   Block& newest();
   void forget(Block& block);
@@ -53,8 +53,8 @@ class ScoreWindow {
   void add_errors(OwnScores& out) const;
 
   const std::uint64_t block_rows_;
-  const std::vector<std::string> names_;      ///< of the classes that are shown
-  const std::vector<std::string> all_names_;  ///< of the classes that are counted
+  const std::vector<std::string> names_;      ///< names of the displayed classes
+  const std::vector<std::string> all_names_;  ///< names of the counted classes
   const bool all_counted_;
   std::array<Block, blocks> blocks_;
   std::size_t at_ = 0;                ///< the newest

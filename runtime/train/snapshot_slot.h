@@ -35,7 +35,7 @@ class SnapshotSlot {
  private:
   enum class State : std::uint8_t { resting, requested, ready };
   std::optional<devices::ModelState> space_;  // train thread while wanted, reader while ready
-  double seconds_ = 0;                        // same
+  double seconds_ = 0;                        // training time of the copied state; owner as above
   std::uint64_t copied_step_ = 0;             // train thread
   std::atomic<State> state_{State::resting};
 };

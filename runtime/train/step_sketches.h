@@ -78,7 +78,7 @@ class StepSketches {
   std::array<float, sync::Sketch::small> delta_{};
   std::uint32_t steps_ = 0;
   std::size_t rows_ = 0;
-  std::uint32_t steps_behind_ = 0;  ///< in the delta
+  std::uint32_t steps_behind_ = 0;  ///< number of steps in the delta
 };
 
 }  // namespace rivulet::runtime

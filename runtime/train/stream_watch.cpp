@@ -11,7 +11,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// While a model begins to learn, its error rate varies too much.
+/// Early in training the error rate of a model varies too much.
 constexpr std::uint64_t beginning_rows = 500;
 /// A smaller relative rise of the errors is detected but irrelevant.
 constexpr double least_rise = 0.25;

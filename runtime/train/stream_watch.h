@@ -63,7 +63,7 @@ class StreamWatch {
 
   const Parts parts_;
   std::vector<Feature> features_;
-  FeatureDrift drift_;  ///< of these
+  FeatureDrift drift_;  ///< drift of the watched features
   Counter& changes_;
   Adwin errors_;
   double usual_error_ = 0;  ///< reference for a rise

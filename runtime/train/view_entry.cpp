@@ -176,14 +176,14 @@ Status ViewEntry::announce_state() {
   return ok();
 }
 
-ViewEntry::Outcome ViewEntry::not_adopted(Error error) {  // by value: the original dies with the view
+ViewEntry::Outcome ViewEntry::not_adopted(Error error) {  // by value: the view owns the original
   parts_.metrics.states_failed.add(1);
   return not_connected(std::move(error));
 }
 
 /// Forms the next view after a view that does not connect. Waits longer each time, since every view costs a
-/// few records in the control topic. Fails at once if the addresses can never reach each other.
-ViewEntry::Outcome ViewEntry::not_connected(Error error) {  // by value: the original dies with the view
+/// few records in the control topic. Fails immediately if the addresses can never reach each other.
+ViewEntry::Outcome ViewEntry::not_connected(Error error) {  // by value: the view owns the original
   drop_view();
   if (error.code == ErrorCode::invalid_config) return ends(std::move(error));
   parts_.log.write(Level::warn, "could not connect the view, forming the next one",

@@ -34,7 +34,7 @@ class ViewEntry {
  public:
   struct Parts {
     const Clock& clock;
-    Wake& wake;  ///< of the train agent
+    Wake& wake;  ///< wake of the train agent
     sync::membership::Membership& membership;
     const sync::Connect& connect;
     StateHandle& state;
@@ -55,7 +55,7 @@ class ViewEntry {
   enum class Stage : std::uint8_t { forming, connecting, adopting };
   [[nodiscard]] Stage stage() const noexcept { return stage_; }
 
-  /// Result of a step: a turn, the view that was entered, or an error that ends the device.
+  /// Result of a step: a turn, the view that was entered, or an error that stops the device.
   struct Outcome {
     Turn turn;
     std::unique_ptr<View> entered;

@@ -12,7 +12,7 @@ namespace {
 
 using sync::policy::Mode;
 
-// A device that is asked to leave exits within 10 s, even if a peer hangs and sync.deadline is longer.
+// A device that is requested to leave exits within 10 s, even if a peer hangs and sync.deadline is longer.
 constexpr Duration leave_patience = std::chrono::seconds(8);
 
 }  // namespace
@@ -133,7 +133,7 @@ Turn Worker::step() {
 }
 
 /// True if the device may enter the round: it has its assigned rows, `wait` has passed since the last round,
-/// or it must end. If the schedule rests, it waits for its own rows, a peer, or the time.
+/// or it must stop. If the schedule pauses, it waits for its own rows, a peer, or the end of the pause.
 bool Worker::may_enter(TimePoint now) {
   const auto& schedule = view_->session->plan().next;
   const std::size_t assigned = schedule.rows[view_->spec.rank];
@@ -222,7 +222,7 @@ Turn Worker::synchronize() {
   return after_round(false);
 }
 
-/// Aggregating modes continue with the payload; all others finish their rows here.
+/// Aggregating modes continue with the payload; all other modes finish their rows here.
 Status Worker::carry_out(const sync::policy::Decision& decision) {
   if (model().departed() && decision.mode != Mode::delta) {
     undo_local_steps();
@@ -341,7 +341,7 @@ Turn Worker::after_round(bool went_on) {
   const auto& next = view_->session->plan().next;
   parts_.status.sync_due_s.store(to_seconds(std::max(next.wait, next.latest())));
   if (decision.mode != Mode::idle)
-    measurements_.norms().agreed();  // an unsuccessful request is not repeated at once
+    measurements_.norms().agreed();  // an unsuccessful request is not repeated immediately
   residual_.follow(*parts_.state);
   report_.kept(residual_.numbers());
   if (auto known = measure_state(); !known) return end(known.error());

@@ -56,7 +56,7 @@ struct WorkerConfig {
   bool reform = true;  ///< sync.on_peer_loss = "reform"
   Duration peer_deadline = std::chrono::seconds(5);
   Duration checkpoint_interval = std::chrono::seconds(30);
-  StateOwner owner;                ///< for images of the state
+  StateOwner owner;                ///< owner named in images of the state
   std::string group;               ///< hash of the group's configuration, for the decision log
   bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
   std::uint32_t digest_every = 1;  ///< rounds between digests
@@ -65,7 +65,7 @@ struct WorkerConfig {
   std::uint64_t prequential_window = 1000;
   std::size_t classes = 0;               ///< number of labels; 0: numeric targets
   std::uint64_t injection_seed = 1;      ///< selects the injected rows
-  std::uint64_t model_seed = 1;          ///< of the initial model of the job
+  std::uint64_t model_seed = 1;          ///< seed of the job's initial model
   std::vector<float> usual_features;     ///< sync::RowFormat
   bool features_may_miss = false;        ///< same
   std::vector<std::string> features;     ///< names of normalized features; empty: none are
@@ -76,7 +76,7 @@ struct WorkerConfig {
 
 /// How the worker ended.
 struct Ending {
-  std::optional<Error> error;  ///< none: asked to stop, or the group stopped together
+  std::optional<Error> error;  ///< none: requested to stop, or the whole group stopped
   bool leaver_lost = false;    ///< the error is a peer that left on purpose
 };
 
@@ -95,7 +95,7 @@ class Worker final : public Agent {
  public:
   struct Parts {
     const Clock& clock;
-    Wake& wake;    ///< of this agent
+    Wake& wake;    ///< wake of this agent
     Wake& ingest;  ///< notified when slots are free
     buffer::RowBuffer& rows;
     buffer::Ledger& ledger;
@@ -120,7 +120,7 @@ class Worker final : public Agent {
   static Result<std::unique_ptr<Worker>> create(const WorkerConfig& config, const Parts& parts);
   ~Worker() override;
 
-  /// Before the first step: restores the private part saved with the state that this process begins with. It
+  /// Before the first step: restores the private part saved with the state that this process starts from. It
   /// is used if the first view starts from that state. Errors: unavailable (memory).
   Status begin_with(const PrivatePart& part);
 
@@ -221,7 +221,7 @@ class Worker final : public Agent {
   // worker_rollback.cpp: rolling back after divergence
   struct GoingBack {
     Stamp to;
-    std::uint64_t view = 0;  ///< the one that was left
+    std::uint64_t view = 0;  ///< view that was left
     TimePoint until;         ///< limit for reading the file
     std::vector<sync::policy::ControllerMemory> memory;
   };
@@ -262,9 +262,9 @@ class Worker final : public Agent {
   /// The current round.
   struct RoundNow {
     RoundTimes times;
-    Digest digest;                     ///< of the agreed state, in a digest round
+    Digest digest;                     ///< digest of the agreed state, in a digest round
     bool delta_refused = false;        ///< this device contributes 0 rows
-    sync::policy::LocalStepRate rate;  ///< of local steps until the next round ends
+    sync::policy::LocalStepRate rate;  ///< pace of local steps until the next round ends
   };
   RoundNow round_;
   RoundReport::Credit credited_;  ///< rows of this device in the agreed state, as counted so far
@@ -276,7 +276,7 @@ class Worker final : public Agent {
   InjectedRows injected_rows_;
   /// The control topic, and its requests to this device.
   struct Control {
-    std::string problem;  ///< the last one about the topic
+    std::string problem;  ///< last problem of the topic
     TimePoint next_look{};
     std::optional<TimePoint> leave_requested;
   };

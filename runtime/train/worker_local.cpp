@@ -2,7 +2,7 @@
 
 #include "runtime/train/worker.h"
 
-// Local steps, between synchronizations and during one.
+// Local steps between synchronizations, and during a synchronization.
 namespace rivulet::runtime {
 
 /// True if devices make local steps at their own pace until the next synchronization. Never in a dry run.
@@ -36,8 +36,8 @@ Turn Worker::step_when_due(TimePoint now) {
   const auto& schedule = view_->session->plan().next;
   LocalSteps& own = model().own();
   const std::size_t have = rows().batch().own_rows() + rows().waiting();
-  // No rows are planned for a stream whose next row is far away or whose rate is unknown: the device steps
-  // with the rows it has, as soon as they are a minimum batch.
+  // Without a known rate, or with the next row far away, no rows are planned: the device makes a step as soon
+  // as its rows are a minimum batch.
   const std::size_t least = std::max<std::size_t>(1, config_.session.policy.min);
   const std::size_t planned = schedule.rows[view_->spec.rank];
   const std::size_t wanted = planned > 0 ? planned : std::min<std::size_t>(have, config_.session.policy.max);

@@ -96,7 +96,7 @@ Result<std::optional<AgreedState>> Worker::rollback_target() {
   auto decoded = decode_state(image->value(), {config_.owner, parts_.trainer.layout(), parts_.device});
   if (!decoded) return missing(decoded.error());
   if (decoded.value().state.stamp != going_back_->to)
-    return missing({ErrorCode::bad_record, "the file contains another state"});
+    return missing({ErrorCode::bad_record, "the file contains a different state"});
   if (auto whole = check_digest(decoded.value(), parts_.device); !whole) return missing(whole.error());
   return std::optional(std::move(decoded).value().state);
 }

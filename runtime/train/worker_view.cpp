@@ -4,14 +4,14 @@
 #include "runtime/state/round_update.h"
 #include "runtime/train/worker.h"
 
-// Entering and leaving views, and the end of a worker.
+// Entering and leaving views, and stopping a worker.
 namespace rivulet::runtime {
 namespace {
 
 constexpr Duration leaving_step = std::chrono::milliseconds(20);
 constexpr Duration look_at_log_every = std::chrono::milliseconds(250);
 constexpr Duration commit_patience = std::chrono::seconds(3);
-// A device that is asked to end exits within 10 s, even if its disk hangs.
+// A device that is requested to stop exits within 10 s, even if its disk hangs.
 constexpr Duration save_patience = std::chrono::milliseconds(9500);
 
 }  // namespace
@@ -21,13 +21,13 @@ bool Worker::end_requested() const {
   return parts_.stop.load() > 0 || parts_.membership.stop_requested();
 }
 
-/// Time since this device was asked to end; 0 if it was not.
+/// Time since this device was requested to stop; 0 if it was not.
 Duration Worker::leaving_for(TimePoint now) {
   if (!end_requested()) return Duration(0);
   if (!control_.leave_requested) {
     control_.leave_requested = now;
-    // Excludes this device from the next views. After a STOP no view is formed: LEAVE reports this device's
-    // end.
+    // Excludes this device from the next views. After a STOP no view is formed: LEAVE reports that this
+    // device has stopped.
     if (!parts_.membership.stop_requested())
       parts_.membership.leave_group("asked to end", sync::membership::Ends::device);
   }
@@ -107,7 +107,7 @@ void Worker::resolve_residual() {
   const double lost = residual_.resolve(view_->spec.target, *parts_.state, model().contribution());
   if (lost == 0) return;
   report_.metrics().residual_lost.add(lost);
-  parts_.log.write(Level::warn, "the residual belonged to another state and was discarded",
+  parts_.log.write(Level::warn, "the residual belonged to a different state and was discarded",
                    {{"norm", std::to_string(lost)}});
 }
 
@@ -125,7 +125,7 @@ Status Worker::begin_lineage() {
   if (!work.shared()) return ok();
   const auto digest = parts_.state.digest(work, parts_.device);
   if (!digest) return digest.error();
-  // Does not share memory that has changed by itself, so that the other devices detect it.
+  // Does not share memory that has changed by itself: the other devices must detect the change.
   if (digest.value().hex() == spec.digest) parts_.state.join(work);
   return ok();
 }
@@ -143,7 +143,7 @@ void Worker::show_claims() {
 /// The shutdown barrier: no device closes before all have passed it, so that no close looks like a failure.
 Turn Worker::drain() {
   if (view_->session->poll() == Progress::pending) return later(leaving_step);
-  // The last state should be saved and committed before the last offsets are.
+  // The last state should be saved and committed before the last offsets are committed.
   const bool retreats = view_->session->plan().now.retreat != sync::policy::Retreat::none;
   if (!retreats && !checkpoints_.last_is_committed(*parts_.state, rows().partitions()) &&
       parts_.clock.now() < round_.times.last_ended + commit_patience)
@@ -158,7 +158,7 @@ Turn Worker::drain() {
   const std::string left =
       "device " + listed(who) + " left the group after round " + std::to_string(view_->session->round() - 1);
   if (!config_.reform)
-    return end(Error{ErrorCode::peer_lost, left + "; start again to form a new one"}, true);
+    return end(Error{ErrorCode::peer_lost, left + "; restart the device to form a new view"}, true);
   view_.reset();
   put_batch_back();
   return form_again(left);
@@ -171,7 +171,7 @@ void Worker::put_batch_back() {
 
 /// The view is over. Puts its rows back; the unfinished round has changed neither state nor gradient. A
 /// leaving device ignores lost peers.
-Turn Worker::lost(Error error) {  // by value: the original dies with the view
+Turn Worker::lost(Error error) {  // by value: the view owns the original
   if (view_ && view_->session) report_.metrics().rounds_failed.add(1);
   view_.reset();
   entry_.drop_view();
@@ -181,14 +181,14 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
   if (others && !end_requested() && config_.reform) return form_again(error.message);
   error.message +=
-      "; the unfinished round's rows are back in the buffer and the state is as it was after step " +
+      "; the rows of the unfinished round are back in the buffer, and the state is the one after step " +
       std::to_string(parts_.state->stamp.step);
   if (!end_requested() || !others) return end(std::move(error));
   parts_.log.write(Level::warn, "left before the round ended", {{"why", error.message}});
   return leave_alone();
 }
 
-/// Asked to end outside a view: saves an unsaved state first, since other devices may not hold it.
+/// Requested to stop outside a view: saves an unsaved state first, since other devices may not hold it.
 Turn Worker::leave_alone() {
   view_.reset();
   entry_.drop_view();

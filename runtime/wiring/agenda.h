@@ -27,7 +27,7 @@ class Agenda {
   using Level = std::vector<TimePoint>;  ///< a multiple of `fan` long; unused entries are never due
 
   std::uint32_t numbers_ = 0;
-  std::vector<Level> levels_{Level(fan, TimePoint::max())};  ///< from the numbers up to a single line
+  std::vector<Level> levels_{Level(fan, TimePoint::max())};  ///< levels from the numbers up to a single line
   TimePoint top_ = TimePoint::max();
 };
 

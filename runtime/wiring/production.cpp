@@ -58,7 +58,7 @@ struct Process {
   ThreadRunner board_thread;       ///< not watched: a sensor read may block
   ThreadRunner topics_thread;      ///< not watched: a broker's answer may take long
   RecentRounds board;
-  std::optional<StateOwner> owner;  ///< with synthetic rows
+  std::optional<StateOwner> owner;  ///< owner of the states if rows are synthetic
   std::unique_ptr<Node> node;
   std::unique_ptr<devices::Device> evaluate_device;
   std::unique_ptr<devices::Trainer> evaluate_trainer;

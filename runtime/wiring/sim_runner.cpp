@@ -149,7 +149,7 @@ Wake& SimRunner::make_wake() {
 
 void SimRunner::add(Agent& agent, VirtualClock& clock, Wake& wake) {
   const auto* own = dynamic_cast<State::SimWake*>(&wake);
-  RIVULET_CHECK(own != nullptr && &own->state == state_.get(), "the wake is of another runner");
+  RIVULET_CHECK(own != nullptr && &own->state == state_.get(), "the wake belongs to a different runner");
   State::Slot& slot = state_->slots[own->slot];
   RIVULET_CHECK(slot.agent == nullptr, "two agents with one wake");
   slot.agent = &agent;
@@ -159,7 +159,7 @@ void SimRunner::add(Agent& agent, VirtualClock& clock, Wake& wake) {
 
 void SimRunner::remove(Wake& wake) {
   auto* own = dynamic_cast<State::SimWake*>(&wake);
-  RIVULET_CHECK(own != nullptr && &own->state == state_.get(), "the wake is of another runner");
+  RIVULET_CHECK(own != nullptr && &own->state == state_.get(), "the wake belongs to a different runner");
   state_->slots[own->slot].agent = nullptr;
   state_->slots[own->slot].clock = nullptr;
   state_->retire(own->slot);

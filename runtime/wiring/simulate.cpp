@@ -179,7 +179,7 @@ class Play {
     if (examiner_) examiner_->report(s);
     return s;
   }
-  /// Reports the error of a device first, then a device that was killed and not started again.
+  /// Reports the error of a device first, then a device that was killed and not restarted.
   void report_endings(SimulateResult& result) {
     const auto& devices = result.summary.devices;
     for (std::size_t i = 0; i < group_->size(); ++i) {
@@ -190,7 +190,7 @@ class Play {
     for (std::size_t i = 0; i < group_->size(); ++i)
       if (group_->killed(i))
         end_with(result, ExitCode::failure,
-                 devices[i].id + " was killed and not started again, and no device was left to continue");
+                 devices[i].id + " was killed and not restarted, and no device was left to continue");
   }
   void write_tables(SimulateResult& result) {
     if (options_.csv.empty()) return;

@@ -22,8 +22,8 @@ struct Fault {
   enum class Kind : std::uint8_t { kill, start, stop, link };
   double at_s = 0;
   Kind kind = Kind::kill;
-  std::size_t device = 0;          ///< from 0
-  sync::MemoryNetwork::Link link;  ///< for Kind::link
+  std::size_t device = 0;          ///< device number, from 0
+  sync::MemoryNetwork::Link link;  ///< new link, for Kind::link
   std::string place = "--faults";  ///< script file and line
 };
 
@@ -34,7 +34,7 @@ struct SimulateOptions {
   sync::MemoryNetwork::Link link;                ///< latency and bandwidth between each pair of devices
   std::vector<sync::MemoryNetwork::Link>
       own_links;              ///< per device, for all it sends and all it receives; empty = none
-  std::vector<Fault> faults;  ///< in order of time
+  std::vector<Fault> faults;  ///< faults in order of time
   bool timing_only = false;   ///< no computation: gradients are zero, but their bytes are sent as usual
   std::string csv;            ///< directory for the tables of wiring/simulation_results.h; empty = none
   StopAfter stop_after;

@@ -27,7 +27,7 @@ struct SimulatedNode {
   Wake* ingest_wake = nullptr;
   Wake* worker_wake = nullptr;
   std::unique_ptr<Node> node;
-  bool killed = false;      ///< killed; its data stays for the summary until it is started again
+  bool killed = false;      ///< killed; its data stays for the summary until it is restarted
   std::uint64_t lives = 1;  ///< number of starts, including this one
 };
 
@@ -100,8 +100,8 @@ struct SimulatedGroup::State {
   std::vector<std::vector<std::uint32_t>> dealt;  ///< records of each device; empty: every device has all
   LoadedConfig loaded;
   std::unique_ptr<devices::Device> host = devices::make_host_device();
-  std::unique_ptr<devices::Trainer> trainer;  ///< shared by all nodes in turn: it is stateless
-  devices::OptimizerEntry timing_optimizer;   ///< for timing_only
+  std::unique_ptr<devices::Trainer> trainer;  ///< shared by all nodes: it is stateless
+  devices::OptimizerEntry timing_optimizer;   ///< optimizer for timing_only
   std::vector<const devices::OptimizerEntry*> optimizers;
   std::vector<std::unique_ptr<SimulatedNode>> nodes;
   VirtualClock script_clock;
@@ -230,7 +230,7 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
   simulated->lives = lives;
   auto source = open_source(own.config, device, simulated->ingest_clock);
   if (!source) return source.error();
-  // Only now, so that the partition also holds the rows from before a late start.
+  // Done here, so that the partition of a late device also contains the rows from before its start.
   simulated->ingest_clock.advance_to(runner.now());
   simulated->worker_clock.advance_to(runner.now());
   Wake& ingest_wake = runner.make_wake();

@@ -50,7 +50,7 @@ class SimulatedGroup {
   std::uint64_t run_until(const std::function<bool()>& done);
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] double seconds() const;  ///< virtual
-  /// Whether the device was killed by a fault and not started again.
+  /// Whether the device was killed by a fault and not restarted.
   [[nodiscard]] bool killed(std::size_t device) const;
   /// Returns the first device that was not killed, as the source of shared state.
   [[nodiscard]] std::size_t witness() const;

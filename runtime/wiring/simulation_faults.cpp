@@ -84,14 +84,14 @@ enum class Now : std::uint8_t { running, killed, stopped };
 
 /// Checks that the script lines so far allow this one.
 Status check_order(const Fault& fault, double last_s, std::vector<Now>& now) {
-  if (fault.at_s < last_s) return usage_error("the lines of a script must go forward in time");
+  if (fault.at_s < last_s) return usage_error("the lines of a script must be in order of time");
   if (fault.kind == Fault::Kind::link) return ok();
   Now& device = now[fault.device];
-  if (device == Now::stopped) return usage_error("the device has left already and cannot return");
+  if (device == Now::stopped) return usage_error("the device has left and cannot return");
   if (fault.kind == Fault::Kind::start && device != Now::killed)
     return usage_error("only a killed device can be started");
   if (fault.kind != Fault::Kind::start && device == Now::killed)
-    return usage_error("the device was killed already");
+    return usage_error("the device has been killed and not restarted");
   device = fault.kind == Fault::Kind::kill   ? Now::killed
            : fault.kind == Fault::Kind::stop ? Now::stopped
                                              : Now::running;

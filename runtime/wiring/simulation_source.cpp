@@ -76,8 +76,8 @@ class TraceSource final : public stream::RecordSource {
   }
 
  private:
-  /// Adds the rows due so far. They are kept whether or not they are read, so a device that starts late finds
-  /// them.
+  /// Adds the rows due so far. Rows stay in the partition until they are read, so a device that starts late
+  /// gets all of them.
   void produce() {
     const double now = to_seconds(clock_.now().time_since_epoch());
     for (; due_ <= now; ++state_.high_watermark) due_ = after(due_);

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t trace_file_max = std::size_t{64} << 20U;
 constexpr double changes_max = 2e7;  ///< rate changes of all devices together: about 300 MB
 constexpr int day_steps = 48;
-constexpr double burst_height = 5;  // times the mean, so bursts cover a fifth of the time
+constexpr double burst_height = 5;  // times the mean, so bursts cover 20 % of the time
 constexpr double slowest_rate = 1;  // a lower drawn rate would leave a device without a stream
 
 Error wrong(std::string message) {

@@ -16,8 +16,8 @@ namespace rivulet::runtime {
 ///                      normally with 64 and 24 (S1') or 256 and 28 (S2'); minimum 1 row/s
 ///   diurnal:MEAN[,SECONDS]  between 0.2 and 1.8 times the mean over a day of SECONDS (default 600), with a
 ///                      time zone for each device
-///   bursty:MEAN[,SECONDS]   silent, then five times the mean for about SECONDS (default 2); bursts cover a
-///                      fifth of the time
+///   bursty:MEAN[,SECONDS]   silent, then five times the mean for about SECONDS (default 2); bursts cover
+///                      20 % of the time
 ///   recorded:FILE[,FILE...]  lines `second,rate`; a list shorter than the group is repeated
 /// A drawn trace covers `seconds`; its last rate continues. Pure except for `recorded`: same seed, same
 /// traces, and the trace of a device does not depend on the group's size. Errors: usage (names the word, or

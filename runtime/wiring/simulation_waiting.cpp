@@ -12,7 +12,7 @@ constexpr double patience_s = 60;
 
 enum class Doing : std::uint8_t { something, forming, idle };
 
-/// Returns the common activity of all live devices; `something` if they differ or work.
+/// Returns the common activity of all live devices; `something` if activities differ or a device works.
 Doing doing_of(SimulatedGroup& group) {
   std::optional<NodeState> all;
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -48,7 +48,7 @@ std::string WaitingWatch::forming_text(SimulatedGroup& group) const {
   for (std::size_t i = 0; i < group.size(); ++i)
     if (!group.killed(i) && !group.node(i).worker().ended())
       return fmt::format(
-          "from second {:.1f} on nothing is trained ({}), and no line of a script starts a device again",
+          "from second {:.1f} on nothing is trained ({}), and no line of a script restarts a device",
           since_s_, group.node(i).status().phrase());
   return {};
 }
@@ -67,7 +67,7 @@ std::optional<std::string> WaitingWatch::look(SimulatedGroup& group) {
   if (anybody_forms(group)) forming_at_s_ = now;
   if (now - step_since_s_ >= 2 * patience_s_ && now - forming_at_s_ < patience_s_ / 2 && !waits)
     return fmt::format(
-        "from second {:.1f} on the group forms and dissolves again and again without a step: a message takes "
+        "from second {:.1f} on the group forms and dissolves repeatedly without a step: a message takes "
         "longer than sync.deadline",
         step_since_s_);
   if (now - since_s_ < patience_s_) return std::nullopt;

@@ -52,7 +52,7 @@ class CsvDecoder final : public DecoderBase {
     rest_ = record_.substr(body.begin);
     skip_blank_lines();
     if (!rest_.empty()) return std::nullopt;
-    describe("the record has no line");
+    describe("the record contains no line");
     return DropReason::malformed;
   }
 
@@ -242,7 +242,7 @@ Result<Columns> columns_of(const DecodeConfig& config) {
     }
   }
   if (columns.features.empty())
-    return Error{ErrorCode::invalid_config, "decode.csv.features is empty: name the columns to learn from"};
+    return Error{ErrorCode::invalid_config, "decode.csv.features is empty: list the columns to learn from"};
   if (!config.target.empty()) {
     const auto target = single_column(config, "target", config.target);
     if (!target) return target.error();

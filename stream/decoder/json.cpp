@@ -84,7 +84,7 @@ class JsonDecoder final : public DecoderBase {
     at_ = array.begin();
     end_ = array.end();
     if (at_ != end_) return std::nullopt;
-    describe("the array has no row");
+    describe("the array contains no row");
     return DropReason::malformed;
   }
 

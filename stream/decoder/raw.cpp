@@ -97,7 +97,7 @@ class RawDecoder final : public DecoderBase {
   std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept override {
     rest_ = value;
     if (!value.empty()) return std::nullopt;
-    describe("the record has no bytes");
+    describe("the record is empty");
     return DropReason::wrong_shape;
   }
 
@@ -197,11 +197,11 @@ constexpr Key raw_keys[] = {
     {.name = "decode.raw.missing",
      .type = KeyType::numbers,
      .text = "[]",
-     .help = "numbers that mark a missing value, as in records"},
+     .help = "numbers that mark a missing value, before scale and shift"},
     {.name = "decode.raw.fill",
      .type = KeyType::text,
      .text = "\"drop\"",
-     .help = "last | drop | a number: replacement of a missing value, as in records; drop: "
+     .help = "last | drop | a number: replacement of a missing value, before scale and shift; drop: "
              "drops the row",
      .fits = is_fill_without_mean,
      .form = fill_form_without_mean,

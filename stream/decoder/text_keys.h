@@ -29,8 +29,8 @@ constexpr Key shift_key(std::string_view name) {
           .type = KeyType::numbers,
           .text = "0.0",
           .help =
-              "added in 64 bits, also with scale \"auto\": for values like 1e8 + 0.5, which 32 bits "
-              "cannot hold",
+              "added in 64 bits, even with scale \"auto\": for values like 1e8 + 0.5, which 32 bits "
+              "cannot represent",
           .sample = "#0.0"};
 }
 constexpr Key decimal_key(std::string_view name, std::string_view help) {
@@ -55,7 +55,7 @@ constexpr Key missing_key(std::string_view name) {
   return {.name = name,
           .type = KeyType::numbers,
           .text = "[]",
-          .help = "numbers that mark a missing value, as in records",
+          .help = "numbers that mark a missing value, before scale and shift",
           .sample = "#[-999]"};
 }
 constexpr Key fill_key(std::string_view name) {

@@ -94,7 +94,7 @@ Conf configure(ClientKind kind, const Properties& properties, std::span<const De
         RD_KAFKA_CONF_OK)
       wrong.push_back(name + ": " + words.data());
   };
-  set("reconnect.backoff.max.ms", "1000");  // not 10 s: a restored link would stay unused as long
+  set("reconnect.backoff.max.ms", "1000");  // not 10 s: a restored link would stay unused for that long
   if (kind != ClientKind::producer) {
     set("enable.auto.commit", "false");  // offsets belong to the agreed state
     set("allow.auto.create.topics", "false");
@@ -197,7 +197,7 @@ void Client::serve_callbacks(Duration wait) noexcept {
 std::string property(const Properties& properties, std::string_view name) {
   std::string value;
   for (const auto& [key, text] : properties)
-    if (key == name) value = text;  // as librdkafka, the last one wins
+    if (key == name) value = text;  // the last one wins, as in librdkafka
   return value;
 }
 

@@ -138,7 +138,7 @@ class PartitionList {
 };
 
 /// Reads these partitions from their offsets, instead of the previous ones. Returns when the previous ones
-/// have stopped: librdkafka 2.0 aborts the process if the next assignment, or the client's end, comes
+/// have stopped: librdkafka 2.0 aborts the process if the next assignment, or the client's shutdown, begins
 /// earlier. Cost: three requests to a thread of the client, none to a broker. Errors: source_lost.
 Status assign(rd_kafka_s* client, const PartitionList& list);
 

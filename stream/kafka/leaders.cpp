@@ -156,7 +156,8 @@ std::string why_unread(const TopicPartition& partition, const Finding& finding, 
       return fmt::format(
           "{}: no leader answers: broker {} advertises the address {} and does not answer there ({})",
           name_of(partition), finding.leader.broker, finding.leader.address, words);
-    case Kind::leaderless: return name_of(partition) + ": no leader answers: it has none at the moment";
+    case Kind::leaderless:
+      return name_of(partition) + ": no leader answers: the partition has none at the moment";
     case Kind::no_partition:
       return fmt::format("{} does not exist: the topic has {} partition{}, 0 to {}, on {}",
                          name_of(partition), finding.partitions, finding.partitions == 1 ? "" : "s",

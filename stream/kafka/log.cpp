@@ -170,7 +170,7 @@ Status KafkaLog::find_topic() {
     unmade = made ? fmt::format("was created but no broker has listed it within {:.0f} s",
                                 to_seconds(appears_within))
                   : "does not exist and " + made.error().message;
-    if (!made && made.error().code != ErrorCode::timed_out) break;  // a silent broker is asked again
+    if (!made && made.error().code != ErrorCode::timed_out) break;  // a silent broker is queried again
   } while (resume());
   if (!unmade.empty()) return creation_config(unmade);
   return Error{ErrorCode::unavailable,
@@ -205,8 +205,8 @@ Error KafkaLog::creation_config(const std::string& why) const {
       ErrorCode::unavailable,
       fmt::format(
           "topic \"{}\" {}{}. Create it with: kafka-topics.sh --create --topic {} --partitions 1 --config "
-          "message.timestamp.type=LogAppendTime --config retention.ms=-1 --bootstrap-server {}; or, with "
-          "no Kafka at all: rivulet "
+          "message.timestamp.type=LogAppendTime --config retention.ms=-1 --bootstrap-server {}; or, "
+          "without Kafka: rivulet "
           "broker "
           "--job {} --topic NAME:PARTITIONS",
           config_.topic, why, meant.empty() ? "" : " - did you mean job '" + meant + "'?", config_.topic,
@@ -228,7 +228,7 @@ Status KafkaLog::connect_consumer(const Properties& properties) {
   return ok();
 }
 
-/// Doubles the timeout per attempt, so that distant brokers and busy machines can answer in one of them.
+/// Doubles the timeout per attempt, so that distant brokers and busy machines can answer within one of them.
 Duration KafkaLog::next_patience() {
   return std::exchange(patience_, std::min(2 * patience_, patience_most));
 }
@@ -270,7 +270,7 @@ Status KafkaLog::write(std::span<const std::byte> bytes) {
   if (!sent) return sent.error();
   if (sent.value()) return ok();
   return Error{ErrorCode::unavailable,
-               fmt::format("topic \"{}\": too many records wait to be written", config_.topic)};
+               fmt::format("topic \"{}\": too many records are waiting to be written", config_.topic)};
 }
 
 Status KafkaLog::append(std::span<const std::byte> bytes) {
@@ -321,7 +321,7 @@ void KafkaLog::note_error(const rd_kafka_message_t& message) {
     failure_ = {
         ErrorCode::bad_record,
         fmt::format("topic \"{}\": offset {} no longer exists: the topic was recreated, truncated, or "
-                    "lost its end while this device read it, so the group's members are unknown",
+                    "lost its last records while this device read it, so the group's members are unknown",
                     config_.topic, next_offset_)};
     return;
   }

@@ -21,7 +21,7 @@ class LogProbe final : private Listener {
   };
   enum class Finding : std::uint8_t {
     same,
-    gone,   ///< the record was deleted: nothing is known
+    gone,   ///< the record was deleted: no conclusion
     other,  ///< another record has its offset, or the log ends before it
   };
   struct Answer {
@@ -32,7 +32,7 @@ class LogProbe final : private Listener {
   static Result<std::unique_ptr<LogProbe>> query(const Properties& properties, const std::string& group,
                                                  std::vector<Question> questions);
   /// Returns the next answer, each question once; waits up to `wait`. If the log lacks an offset, querying
-  /// its ends may take half a second more.
+  /// its ends may take half a second longer.
   std::optional<Answer> poll(Duration wait);
   [[nodiscard]] bool done() const noexcept { return questions_.empty(); }
 

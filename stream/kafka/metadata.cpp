@@ -38,7 +38,7 @@ bool knows_cluster(rd_kafka_s* client, const Clock& clock, TimePoint end) {
   return true;
 }
 
-/// Brokers that are configured so create any topic that is requested, if the client permits it. A producer
+/// Brokers with automatic topic creation create any requested topic, if the client permits it. A producer
 /// always does.
 bool makes_topics(rd_kafka_s* client) {
   if (rd_kafka_type(client) != RD_KAFKA_CONSUMER) return true;

@@ -11,7 +11,7 @@ namespace rivulet::stream::kafka {
 
 /// Determines what a source needs before it reads a partition: whether it exists, at which absolute offset it
 /// begins (a logical start costs half a second of waiting inside librdkafka), and whether the broker has the
-/// next offset. Each partition is settled separately, as soon as its leader answers, and queried repeatedly
+/// next offset. Each partition is resolved separately, as soon as its leader answers, and queried repeatedly
 /// until then. If a leader falls silent during reading, a separate client queries it, so that the query is
 /// not queued behind the reader's requests. Owner: the ingest thread, which blocks only in wait().
 class OffsetResolver {
@@ -20,14 +20,14 @@ class OffsetResolver {
 
   /// Sends queries and applies answers. Returns true if the set of readable partitions has changed. Errors:
   /// unavailable (at the start: a partition that does not exist; after open_deadline: a missing topic, or the
-  /// reason why no partition could be settled). `client` must outlive the survey that uses it, or this
+  /// reason why no partition could be resolved). `client` must outlive the survey that uses it, or this
   /// object.
   Result<bool> serve(rd_kafka_s* client, TimePoint now);
   /// Whether a survey is using the client of the last serve().
   [[nodiscard]] bool uses_client() const noexcept { return survey_.busy(); }
   /// Waits until an answer has arrived or no survey is in progress, at most `longest`.
   void wait(Duration longest) { survey_.wait(longest); }
-  /// Whether any partition was ever settled.
+  /// Whether any partition was ever resolved.
   [[nodiscard]] bool any_resolved() const noexcept { return any_resolved_; }
 
  private:
@@ -47,7 +47,7 @@ class OffsetResolver {
   TimePoint next_query_{};
   TimePoint next_doubt_{};
   NobodyListens nobody_listens_;
-  Surveyor survey_;  ///< unsettled partitions, through the reader's client
+  Surveyor survey_;  ///< unresolved partitions, through the reader's client
   Surveyor doubts_;  ///< partitions with a silent leader
 };
 

@@ -13,11 +13,11 @@
 
 namespace rivulet::stream::kafka {
 
-/// One partition that a source reads, from its assignment until it is dropped, with all that the source knows
-/// about it: whether it is read, stopped (and why) or unsettled; whether its leader answers; the memory of
-/// its log; the offset to commit. A partition is unsettled while the broker must be queried for its next
-/// offset, or for where a new partition begins; initially it is. Counts records read and skipped. Owner: the
-/// ingest thread.
+/// One partition that a source reads, from its assignment until it is dropped, with its state: whether it is
+/// read, stopped (and why) or unresolved; whether its leader answers; the anchors of its log; the offset to
+/// commit. A partition is unresolved while the broker must be queried for its next offset, or for where a new
+/// partition begins; every partition starts unresolved. Counts records read and skipped. Owner: the ingest
+/// thread.
 class Partition {
  public:
   /// `number`: unique among all partitions that the source has had. `start`: first offset; none: where the
@@ -42,15 +42,15 @@ class Partition {
   [[nodiscard]] bool is_placed() const noexcept { return state_.next_offset >= 0; }
   void invalidate() noexcept { unresolved_ = true; }
   [[nodiscard]] const std::optional<std::int64_t>& start() const noexcept { return start_; }
-  /// Seeks to the record at `offset` and discards gaps that were not taken. A stopped partition becomes
-  /// unsettled, unless its log was replaced. One without a position begins there.
+  /// Seeks to the record at `offset` and discards gaps that were not reported yet. A stopped partition
+  /// becomes unresolved, unless its log was replaced. A partition without a position begins there.
   void move_to(std::int64_t offset);
-  /// Applies the broker's offsets: the partition is read on, skips a gap (`count_gaps`), or stops. Sets the
+  /// Applies the broker's offsets: the partition continues, skips a gap (`count_gaps`), or stops. Sets the
   /// position to `begin` if it has none.
   void resolve(Watermarks marks, std::int64_t begin, bool count_gaps);
   /// The log was replaced: stops for good.
   void stop_other_log(Watermarks marks);
-  /// A record was returned; it lives until take_newest().
+  /// A record was returned; its bytes live until take_newest().
   void passed(const rd_kafka_message_s& message);
   /// The newest record returned since the last call; null: none.
   const rd_kafka_message_s* take_newest() noexcept { return std::exchange(newest_, nullptr); }
@@ -64,14 +64,14 @@ class Partition {
   void take_gaps(std::vector<Gap>& out);
 
   // --- leader ---
-  /// The partition exists, although it may be unsettled.
+  /// The partition exists, although it may be unresolved.
   void see() noexcept { seen_ = true; }
   /// An earlier run or answer shows that it existed, although this broker may not list it yet.
   [[nodiscard]] bool was_there() const noexcept { return is_placed() || seen_ || start_.has_value(); }
   /// Its leader does not answer: reported as unreached after `grace`.
   void miss(std::string why, TimePoint now, Duration grace);
   void reached();
-  /// Marks a leader that the reader has not heard from for longer than expected.
+  /// Marks a leader that has not answered the reader for longer than expected.
   void doubt(bool doubted) noexcept { doubted_ = doubted; }
   /// Must be queried: doubted, or unreached.
   [[nodiscard]] bool is_doubtful() const noexcept { return doubted_ || !state_.unreached.empty(); }
@@ -106,7 +106,7 @@ class Partition {
   Meters meters_;
   PartitionState state_;
   std::optional<std::int64_t> start_;
-  std::vector<Gap> gaps_;  ///< not taken yet; contiguous ones are merged
+  std::vector<Gap> gaps_;  ///< not reported yet; contiguous ones are merged
   const rd_kafka_message_s* newest_ = nullptr;
   bool unresolved_ = true;
   bool seen_ = false;

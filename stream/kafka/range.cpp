@@ -27,7 +27,7 @@ std::string why_cut(const TopicPartition& partition, std::int64_t offset, Waterm
 
 std::string why_beyond(const TopicPartition& partition, std::int64_t offset, Watermarks marks) {
   return fmt::format(
-      "{}: offset {} does not exist, {}: the log has lost its end, or the topic was deleted and "
+      "{}: offset {} does not exist, {}: the log has lost its last records, or the topic was deleted and "
       "recreated. The partition is stopped",
       name_of(partition), offset, available_range(marks));
 }
@@ -36,11 +36,11 @@ std::string why_other_log(const TopicPartition& partition, std::int64_t offset, 
                           Watermarks marks) {
   const std::string passed =
       offset > anchor + 1
-          ? fmt::format(" Offsets {} up to {} may have been read from the new one.", anchor + 1, offset)
+          ? fmt::format(" Offsets {} up to {} may have been read from the new log.", anchor + 1, offset)
           : std::string();
   return fmt::format(
-      "{}: this is not the log that was read so far, the record at offset {} has "
-      "changed: the topic was deleted and recreated, or the log has lost its end. The partition is "
+      "{}: this is not the log that was read before: the record at offset {} has "
+      "changed. The topic was deleted and recreated, or the log has lost its last records. The partition is "
       "stopped at offset {}, {}.{}",
       name_of(partition), anchor, offset, available_range(marks), passed);
 }

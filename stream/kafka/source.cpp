@@ -149,7 +149,7 @@ void KafkaSource::keep_alive() {
   partitions_.show();
 }
 
-/// Reads settled partitions without waiting for the others.
+/// Reads resolved partitions without waiting for the others.
 Status KafkaSource::resolve(TimePoint now) {
   if (const auto silent = notices_.take_silent()) partitions_.doubt(*silent);
   const auto changed = resolver_.serve(client_->handle(), now);
@@ -303,7 +303,7 @@ Status KafkaSource::commit(std::span<const NextOffset> positions) {
   return committer_.commit(std::move(list));
 }
 
-/// Assigns settled partitions in librdkafka at once; the others follow as the brokers answer.
+/// Assigns resolved partitions in librdkafka at once; the others follow as the brokers answer.
 Status KafkaSource::assign(const Assignment& assignment) {
   if (auto fits = partitions_.check(assignment); !fits) return fits;
   resume_client();  // while librdkafka still has the paused partitions

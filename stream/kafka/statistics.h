@@ -47,15 +47,15 @@ struct Statistics {
   static std::optional<Statistics> parse(std::string_view json);
 };
 
-/// Exports statistics as metrics. A series begins with its first value; that of a broker ends with its
-/// answers. Owner: the thread that serves the client.
+/// Exports statistics as metrics. A series begins with its first value; the series of a broker ends when it
+/// stops answering. Owner: the thread that serves the client.
 class StatisticsMeters {
  public:
   explicit StatisticsMeters(MetricsSink& metrics) : metrics_(metrics) {}
   /// Exports one text and returns the number of connected brokers, if known. Ignores invalid text. Cost:
   /// reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB.
   std::optional<int> show(std::string_view json) noexcept;
-  /// Held partitions in the last valid text.
+  /// Partitions with records held back by open transactions, in the last valid text.
   [[nodiscard]] const std::vector<Statistics::Blocked>& blocked() const noexcept { return blocked_; }
   /// Silent partitions in the last valid text; each text is returned once.
   [[nodiscard]] std::optional<std::vector<Statistics::Silent>> take_silent() noexcept {

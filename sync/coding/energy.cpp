@@ -100,7 +100,7 @@ std::vector<double> EnergyHistogram::shares(std::span<const double> keeps) const
       --bin;
       in_bin = static_cast<double>(bins_[bin]) + bins_[bins + bin];
     }
-    // A bin that is taken in part counts with its mean, at most a fiftieth below its largest elements.
+    // A partly used bin counts with its mean, at most 2 % below its largest elements.
     found[i] = std::min(1.0, (energy + (wanted - taken) * mean_square(bin)) / all);
   }
   return found;

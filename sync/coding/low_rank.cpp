@@ -43,7 +43,7 @@ void for_each_product(const LowRankLayout& layout, F f) {
 }
 
 /// Removes from column k its projections on earlier columns. Twice, because a small remainder of a large
-/// column has much rounding noise.
+/// column is mostly rounding noise.
 template <class T>
 void remove_parts(std::span<T> columns, std::size_t rows, std::size_t k) {
   T* own = columns.data() + k * rows;

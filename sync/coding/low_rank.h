@@ -8,8 +8,8 @@
 #include "core/settings.h"
 #include "sync/message/contribution_shape.h"
 
-/// Matrices as products of two thin ones, as in PowerSGD (Vogels et al., NeurIPS 2019): M is about P Q^T,
-/// with orthonormal columns of P. Pure; any thread. Same input bits, same output bits on every machine.
+/// Low-rank approximation of matrices, as in PowerSGD (Vogels et al., NeurIPS 2019): M is replaced by P Q^T,
+/// where P has orthonormal columns. Pure; any thread. Same input bits, same output bits on every machine.
 namespace rivulet::sync {
 
 /// A tensor of a contribution as a row-major matrix.
@@ -21,8 +21,8 @@ struct LowRankMatrix {
   [[nodiscard]] std::size_t count() const noexcept { return rows * columns; }
 };
 
-/// Offsets of a contribution's tensors, and their sizes at a rank. Tensors stay whole if thin matrices would
-/// not be smaller.
+/// Offsets of a contribution's tensors, and their sizes at a rank. Tensors are sent unchanged if P and Q
+/// would not be smaller.
 class LowRankLayout {
  public:
   LowRankLayout() = default;

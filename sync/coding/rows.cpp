@@ -154,17 +154,17 @@ Result<RowBlock> decode_rows(std::span<const std::byte> bytes, const RowFormat& 
   std::uint32_t size = 0;
   in.get(rows);
   in.get(size);
-  if (!in.fine()) return broken("cut short");
-  if (rows == 0 || rows > rows_max) return broken("too many, or none");
-  if (size > largest_body(shape, rows)) return broken("longer than rows of this job can be");
+  if (!in.fine()) return broken("truncated");
+  if (rows == 0 || rows > rows_max) return broken("too many rows, or none");
+  if (size > largest_body(shape, rows)) return broken("longer than this job's rows can be");
   const auto body = inflated(bytes.subspan(frame_bytes), size);
-  if (body.empty()) return broken("damaged, or not of the stated length");
+  if (body.empty()) return broken("damaged, or their length is wrong");
   FieldReader inside(body);
   RowBlock copied{std::vector<float>(std::size_t{rows} * shape.columns()),
                   std::vector<float>(std::size_t{rows} * shape.targets), rows};
-  if (!read_features(inside, format.usual, copied.features)) return broken("features are cut short");
+  if (!read_features(inside, format.usual, copied.features)) return broken("features are truncated");
   for (float& target : copied.targets) inside.get(target);
-  if (!inside.fine() || !inside.empty()) return broken("not of this job's shape");
+  if (!inside.fine() || !inside.empty()) return broken("their shape differs from this job's");
   const bool features_fit = std::ranges::all_of(
       copied.features, [&](float x) { return std::isfinite(x) || (format.may_miss && std::isnan(x)); });
   if (!features_fit || !all_finite(copied.targets)) return broken("a value is not finite");

@@ -18,7 +18,7 @@ struct RowBlock {
 /// Encoding of rows, the same on both sides.
 struct RowFormat {
   RowShape shape;
-  /// Up to 256 values that contain all features, if known in advance, as for pixels. Else the values that
+  /// Up to 256 values that cover all features, if known in advance, as for pixels. Else the values that
   /// occur are sent.
   std::vector<float> usual;
   bool may_miss = false;  ///< a feature may be NaN, which means missing

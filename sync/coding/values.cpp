@@ -72,7 +72,8 @@ std::vector<float> scales_of(std::span<const float> values, std::span<const std:
   return scales;
 }
 
-/// Converts to int8 steps, rounded to nearest, ties to even, by adding a float whose bits count integers.
+/// Converts to int8 steps, rounded to nearest, ties to even, by adding a float so large that its lowest bit
+/// is worth 1.
 RIVULET_VECTOR_CODE void steps_of(const float* values, std::size_t count, float scale, std::int8_t* out) {
   constexpr float whole = 0x1.8p23F;
   for (std::size_t i = 0; i < count; ++i) {

@@ -107,7 +107,7 @@ struct AggregationEntry {
   bool may_leave_early = false;
   /// Approximate messages to each peer per synchronization, facts included unless they carry the payload.
   double messages = 3;
-  /// Bytes per device that it must save, beyond those of its messages, before it is chosen by bytes.
+  /// Minimum saving in bytes per device, beyond the cost of its messages, for a choice by bytes.
   static constexpr double always = -std::numeric_limits<double>::infinity();
   static constexpr double never = std::numeric_limits<double>::infinity();
   double worth_saving = never;
@@ -145,8 +145,8 @@ struct PayloadHeader {
   std::uint64_t length = 0;
   bool operator==(const PayloadHeader&) const = default;
 };
-/// Checks the header of a rank's payload. Errors: protocol (damaged, or of another view, round, compressor or
-/// length).
+/// Checks the header of a rank's payload. Errors: protocol (damaged, or of a different view, round,
+/// compressor or length).
 Status check_header(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> bytes);
 std::array<std::byte, payload_header_bytes> encode_header(const PayloadHeader& header);
 /// Errors: protocol (magic, checksum). The caller checks view, round, compressor and length.

@@ -8,8 +8,8 @@ namespace rivulet::sync {
 
 void encode_contribution(const Exchange& exchange, std::span<std::byte> payload) {
   const ContributionShape& shape = *exchange.coding.shape;
-  RIVULET_CHECK(exchange.mine.count == shape.count(), "a contribution of another shape");
-  RIVULET_CHECK(payload.size() == exchange.payload_bytes(), "a payload of another size");
+  RIVULET_CHECK(exchange.mine.count == shape.count(), "a contribution with the wrong shape");
+  RIVULET_CHECK(payload.size() == exchange.payload_bytes(), "a payload of the wrong size");
   const std::size_t p = shape.parameters();
   const auto slot = payload.first(exchange.slot_bytes);
   exchange.compressor->encode(exchange.coding, exchange.mine.slice(0, p), slot);
@@ -20,7 +20,7 @@ void encode_contribution(const Exchange& exchange, std::span<std::byte> payload)
 
 Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> payload,
                         const GradientView& sum) {
-  RIVULET_CHECK(payload.size() == exchange.payload_bytes(), "a payload of another size");
+  RIVULET_CHECK(payload.size() == exchange.payload_bytes(), "a payload of the wrong size");
   const ContributionShape& shape = *exchange.coding.shape;
   const std::size_t p = shape.parameters();
   const double weight = exchange.weights[rank];

@@ -66,7 +66,7 @@ void SlotGather::start(Transport& transport, const Exchange& exchange) {
   failed_ = false;
   sends_.clear();
   messages_.resize(transport.world());
-  // A posted receive keeps its buffer. The session creates a new object for slots of another size.
+  // A posted receive keeps its buffer. The session creates a new object for slots of a different size.
   for (SlotMessage& message : messages_)
     if (!message.posted) message.bytes.resize(payload_header_bytes + exchange.payload_bytes());
 }

@@ -115,7 +115,7 @@ Progress StateExchange::State::read_header() {
   const std::size_t length = get(header, 2);
   if (get(header, 0) != magic || get(header, 3) != digest_of(std::span(header).first(24)).low)
     return fail(not_a_state("has an invalid header"));
-  if (get(header, 1) != view.token) return fail(not_a_state("belongs to another view"));
+  if (get(header, 1) != view.token) return fail(not_a_state("belongs to a different view"));
   if (length == 0 || length > bytes_max)
     return fail(not_a_state("has " + std::to_string(length) + " bytes, at most " + std::to_string(bytes_max) +
                             " are allowed"));
@@ -136,7 +136,7 @@ Progress StateExchange::State::check_body() {
 StateExchange::StateExchange(Transport& transport, const ViewSpec& view, std::size_t bytes_max,
                              TimePoint give_up_at)
     : state_(std::make_unique<State>(transport, view, bytes_max, give_up_at)) {
-  RIVULET_CHECK(!view.holders.empty(), "a view without a holder of its target");
+  RIVULET_CHECK(!view.holders.empty(), "no member has the target of the view");
 }
 
 StateExchange::~StateExchange() = default;

@@ -18,9 +18,9 @@ namespace rivulet::sync {
 ///   holder:  give(bytes)          -> settle() -> poll() ... done
 ///   other:   take() -> poll() ... -> taken()  -> settle() -> poll() ... done
 ///
-/// A donor's death fails the view as any other; the next view has other donors or another target. The
-/// deadline is `give_up_at`: ranks wait for a slow transfer, but not for a silent peer. Owner: the train
-/// thread. poll() never waits. Lives inside a View, longer than its transport's operations.
+/// The death of a donor fails the view like any other death; the next view has different donors or a
+/// different target. The deadline is `give_up_at`: ranks wait for a slow transfer, but not for a silent peer.
+/// Owner: the train thread. poll() never waits. Lives inside a View, longer than its transport's operations.
 class StateExchange {
  public:
   /// Rejects states above `bytes_max` before it allocates memory.

@@ -23,7 +23,7 @@ struct Sampled {
 }  // namespace
 
 extern const CompressorEntry compressor_dgc;
-const CompressorEntry compressor_dgc =
-    sparse_compressor<Sampled>("dgc", 5, "elements above a sampled threshold (DGC), the rest later", keys);
+const CompressorEntry compressor_dgc = sparse_compressor<Sampled>(
+    "dgc", 5, "elements above a sampled threshold (DGC); the rest is sent later", keys);
 
 }  // namespace rivulet::sync

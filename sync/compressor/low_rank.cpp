@@ -9,7 +9,7 @@
 namespace rivulet::sync {
 namespace {
 
-// Each tensor as a product of two thin matrices, P Q^T (sync/coding/low_rank.h), with error feedback. A slot:
+// Low-rank approximation of each tensor, P Q^T (sync/coding/low_rank.h), with error feedback. A slot:
 //
 //   all P | all Q | elements of small tensors, unchanged
 //
@@ -20,7 +20,7 @@ constexpr std::array keys{
     Key{.name = LowRankLayout::rank_key,
         .type = KeyType::integer,
         .text = "2",
-        .help = "for compressor low_rank: columns of the thin matrices; usually 1 to 4",
+        .help = "for compressor low_rank: rank of the approximation; usually 1 to 4",
         .least = 1,
         .most = 64},
 };
@@ -102,7 +102,7 @@ Status decode_add(const Coding& coding, std::span<const std::byte> slot, double 
 extern const CompressorEntry compressor_low_rank;
 const CompressorEntry compressor_low_rank{.name = "low_rank",
                                           .wire_id = 4,
-                                          .help = "each tensor as a product of two thin matrices (PowerSGD)",
+                                          .help = "low-rank approximation of each tensor (PowerSGD)",
                                           .keeps_residual = true,
                                           .entries = false,
                                           .slot_bytes = &slot_bytes,

@@ -13,7 +13,7 @@ namespace {
 constexpr Key first_level{
     .name = "compression.multi_level.times",
     .text = "10",
-    .help = "for compressor multi_level: candidates of the first level for each element sent",
+    .help = "for compressor multi_level: candidates that the first level selects per element sent",
     .least = 1,
     .most = 1000};
 constexpr std::array keys{sparse_values_key, first_level};

@@ -9,7 +9,7 @@ namespace rivulet::sync {
 namespace {
 
 // Random-k with error feedback (Stich et al., Sparsified SGD with Memory, 2018). Cuts the parameters into k
-// ranges of equal length and sends one element of each, drawn alike on all devices: no positions are
+// ranges of equal length and sends one element of each, the same on all devices: no positions are
 // sent, and each element is sent with probability k / P. Two passes over k; bytes: k elements.
 
 constexpr std::array keys{Key{.name = "compression.random_k.seed",
@@ -74,7 +74,7 @@ Status decode_add(const Coding& coding, std::span<const std::byte> slot, double 
 extern const CompressorEntry compressor_random_k;
 const CompressorEntry compressor_random_k{.name = "random-k",
                                           .wire_id = 2,
-                                          .help = "elements drawn at random, the rest later",
+                                          .help = "elements drawn at random; the rest is sent later",
                                           .keeps_residual = true,
                                           .slot_bytes = &slot_bytes,
                                           .encode = &encode,

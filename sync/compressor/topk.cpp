@@ -13,7 +13,7 @@ constexpr Key per_tensor{
     .name = "compression.topk.per_tensor",
     .type = KeyType::boolean,
     .text = "false",
-    .help = "for compressor topk: keeps the same share of each tensor, not of all elements together"};
+    .help = "for compressor topk: applies the keep ratio to each tensor, not to all elements together"};
 constexpr std::array keys{sparse_values_key, per_tensor};
 
 struct Largest {
@@ -37,6 +37,6 @@ struct Largest {
 
 extern const CompressorEntry compressor_topk;
 const CompressorEntry compressor_topk =
-    sparse_compressor<Largest>("topk", 3, "the largest elements, the rest later", keys, true);
+    sparse_compressor<Largest>("topk", 3, "the largest elements; the rest is sent later", keys, true);
 
 }  // namespace rivulet::sync

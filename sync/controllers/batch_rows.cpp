@@ -7,8 +7,8 @@
 namespace rivulet::sync::policy {
 namespace {
 
-/// Splits `total` into fractional rows within the bounds. In each pass the violated bounds of the worse
-/// direction become fixed, and the other devices share the rest.
+/// Splits `total` into fractional rows within the bounds. Each pass sets devices that violate a bound to it,
+/// in the direction with the larger violation; the others share the rest.
 std::vector<double> water_filled(std::span<const double> shares, double total,
                                  std::span<const RowBounds> bounds) {
   const std::size_t n = shares.size();

@@ -4,7 +4,7 @@
 
 namespace rivulet::sync::policy {
 
-/// What a device may send to synchronize: a share of its group's record bytes, or bytes per second.
+/// Bytes that a device may send to synchronize: a share of its group's record bytes, or bytes per second.
 struct Budget {
   double of_stream = 0;         ///< 0: the budget is bytes per second
   double bytes_per_second = 0;  ///< 0: the budget is a share of the stream

@@ -10,8 +10,8 @@ constexpr Key overlap_key{.name = "sync.overlap",
                           .text = "\"auto\"",
                           .help =
                               "whether local steps continue during a synchronization; their deltas count "
-                              "one synchronization later; auto: where policy auto finds it worthwhile; "
-                              "always: with policy periodic, too",
+                              "one synchronization later; auto: if policy auto finds it worthwhile; "
+                              "always: also with policy periodic",
                           .choices = "auto | always | never"};
 constexpr std::string_view overlap_always = "always";
 constexpr std::string_view overlap_never = "never";

@@ -25,7 +25,7 @@ constexpr double worse = 0.25;            ///< share of the best mean: a larger 
 constexpr double worse_deviations = 4;    ///< deviations of the mean: a larger rise restarts
 constexpr double means_in_a_row = 4;
 constexpr double means_at_first = 16;
-constexpr double fallen = 0.9;        ///< share of the first loss that counts as having fallen
+constexpr double fallen = 0.9;        ///< a mean below this share of the first loss has fallen
 constexpr double first_at_most = 64;  ///< limit of the first loss, times the first mean
 
 }  // namespace

@@ -20,7 +20,8 @@ constexpr double loss_of_growth = 1;          ///< the same, while streams are a
 constexpr double loss_of_slowness = 1.5;      ///< per halving of the rows trained per second
 constexpr double loss_of_crawling = 4;        ///< per halving of the training speed below least_speed
 constexpr double least_speed = 0.4;
-constexpr double first_steps = 4;  ///< low: streams that differ drift apart unmeasured
+constexpr double first_steps =
+    4;  ///< low: devices with different streams drift apart before they are measured
 constexpr double first_keep = 0.02;
 constexpr double harmless_steps = 4;
 constexpr double eager = 2;  ///< maximum spending rate of a soft budget at first, as a multiple of its rate
@@ -112,7 +113,7 @@ double Chooser::steps_for_bytes(const Price& price, Spending spending) const {
   // A surplus or deficit is spent or recovered gradually.
   const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
   double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
-  // Streams that are alike learn as much from fewer synchronizations, so only others spend ahead.
+  // Streams that are alike learn as much from fewer synchronizations; only differing ones spend ahead.
   const bool differ = memory_[alike_variance_at] > 0 && memory_[alike_at] < streams_differ;
   if (spending == Spending::ahead && differ)
     back = std::min(eager, back + eager * std::clamp(memory_[ahead_at], 0.0, 1.0));
@@ -168,7 +169,7 @@ double Chooser::loss_of(double steps, double keep, const Price& price) const {
   return loss_of_step * std::max(0.0, steps - harmless_steps) + loss_of_halving * few + drift + slowness;
 }
 
-/// Before any measurement: small contributions, soon, on any link.
+/// Before any measurement: small and early contributions, on any link.
 Choice Chooser::first() const {
   const bool chooses = leaves_compression_to_when(inputs_.config);
   return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.way.keep_ratio, 0,
@@ -186,7 +187,7 @@ std::string Chooser::words_of(const Choice& choice, const Price& price, const Wo
   else
     words += ", " + percent_of_few(choice.keep) + " % of the parameters";
   if (stream > 0) words += ": " + percent(price.bytes / stream) + " % of the rows' bytes";
-  words += ", " + percent(time_of(choice.steps, price)) + " % of the time";
+  words += ", " + percent(time_of(choice.steps, price)) + " % of wall time";
   if (besides.overlap) words += ", overlapped with local steps";
   words += besides.streams;
   if (rests()) words += ", the loss no longer falls";

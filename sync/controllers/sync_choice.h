@@ -72,7 +72,7 @@ class Chooser {
   /// Cost of one synchronization.
   struct Price {
     double bytes = 0;    ///< at the network interface
-    double counted = 0;  ///< charged to the budget: a soft one charges only what the transport was given
+    double counted = 0;  ///< charged to the budget; a soft budget counts only bytes passed to the transport
     double seconds = 0;
   };
   [[nodiscard]] Price price_of(double keep) const;
@@ -106,7 +106,7 @@ class Chooser {
   /// A contribution is at most half as large as the facts: its size does not matter, only the interval does.
   [[nodiscard]] bool is_tiny() const;
   [[nodiscard]] bool sends_all() const;
-  /// Only the choice of local steps spends ahead. The choice of another encoding uses the usual rate.
+  /// Only the choice of local steps spends ahead. The choice of the encoding uses the usual rate.
   enum class Spending : std::uint8_t { usual, ahead };
   [[nodiscard]] double steps_for_bytes(const Price& price, Spending spending = Spending::ahead) const;
   [[nodiscard]] double steps_for_time(const Price& price) const;

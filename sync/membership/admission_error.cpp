@@ -36,7 +36,7 @@ std::string lost_state(const AdmissionError& o) {
 std::string other_run(const AdmissionError& o) {
   const std::string state = "the saved state " + text_of(o.state) + " of " + o.device;
   if (o.why == WhyNot::foreign_state)
-    return state + " is of another run: the control topic of job " + o.subject + " has " +
+    return state + " is of a different run: the control topic of job " + o.subject + " has " +
            std::to_string(o.count) + " views. To start over, start every device with --new-run";
   return state + " is of an earlier run: run " + std::to_string(o.count) + " of job " + o.subject +
          " began after view " + std::to_string(o.wanted) +

@@ -6,11 +6,11 @@
 
 namespace rivulet::sync::membership {
 
-/// Private to membership/: an obstacle that ends this device or all devices. It becomes an error only after
-/// some time, so that a device that is just being replaced does not end another.
+/// Private to membership/: an obstacle that stops this device or all devices. It becomes an error only after
+/// some time, so that a device that is just being replaced does not stop another one.
 class Conflict {
  public:
-  /// Notes the obstacle. Returns whether it has lasted for `grace`. `of_all`: it ends all devices.
+  /// Notes the obstacle. Returns whether it has lasted for `grace`. `of_all`: it stops all devices.
   bool lasts(AdmissionError why, bool of_all, TimePoint now, Duration grace) {
     if (!since_) since_ = now;
     why_ = std::move(why);
@@ -18,13 +18,13 @@ class Conflict {
     return now - *since_ >= grace;
   }
   void over() noexcept { since_.reset(); }
-  /// Whether it exists and ends all devices.
+  /// Whether it exists and stops all devices.
   [[nodiscard]] bool ends_all() const noexcept { return since_ && of_all_; }
   [[nodiscard]] const AdmissionError& why() const noexcept { return why_; }
 
-  /// This device ends because of it.
+  /// This device stops because of it.
   void end() noexcept { ended_ = true; }
-  /// Cause for which the others end, too, after end(); none: no such cause.
+  /// Cause for which the other devices stop, too, after end(); none: no such cause.
   [[nodiscard]] WhyNot cause_for_all() const noexcept { return ended_ && of_all_ ? why_.why : WhyNot::none; }
 
  private:

@@ -254,7 +254,7 @@ Outcome apply_record(Fold& fold, const Place&, const Addr& addr) {
 }
 
 /// Compares only snapshots of exactly the records before it. A different hash means a different fold, by
-/// another build or a memory error.
+/// a different build or a memory error.
 Outcome apply_record(Fold& fold, const Place& at, const Snap& snap) {
   if (device_in_session(fold, snap.device, snap.session) == nullptr) return Ignored::stale_session;
   if (snap.covers != at.folded) return Ignored::refused;
@@ -266,7 +266,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Snap& snap) {
   return counts;
 }
 
-/// Any counted record shows that the process of its session lives.
+/// Any counted record shows that the process of its session is alive.
 void note_seen(Fold& fold, std::int64_t offset, const ControlRecord& record) {
   std::visit(
       [&](const auto& r) {

@@ -13,7 +13,7 @@
 
 namespace rivulet::sync::membership {
 
-/// Increases when the fold gives another result for the same records, or when devices write records that
+/// Increases when the fold gives a different result for the same records, or when devices write records that
 /// other builds fold differently. Such builds cannot form a group, so it is part of the hash of HELLO.
 inline constexpr int fold_version = 4;
 
@@ -39,7 +39,7 @@ struct DeviceEntry {
   Predecessor before;
   std::vector<std::string> past_nonces;  ///< nonces of its last sessions: their HELLOs are not accepted again
   std::vector<std::int64_t> swaps;  ///< log times (ms) at which two live sessions were found, newest last
-  std::int64_t contested = -1;      ///< offset of the swap that exceeded the limit: sessions before it end
+  std::int64_t contested = -1;      ///< offset of the swap that exceeded the limit: earlier sessions end
   bool operator==(const DeviceEntry&) const = default;
 };
 inline constexpr std::size_t past_nonces_max = 4;
@@ -68,12 +68,13 @@ struct ClosedView {
   std::string digest;               ///< digest of the target
   SharedList<std::string> holders;  ///< members that have the target, sorted; the others receive it from them
   SharedList<std::uint32_t> holder_ranks;  ///< ranks of these members
-  std::int64_t confirmed = -1;  ///< offset of the last CLOSE repeated by a member to show that the view lives
-  std::string config_hash;      ///< the group's configuration. Empty: unknown
+  std::int64_t confirmed =
+      -1;                   ///< offset of the last CLOSE repeated by a member to show that the view is alive
+  std::string config_hash;  ///< the group's configuration. Empty: unknown
   SharedList<std::vector<std::string>> owners;  ///< partitions by rank, as claimed in the members' HELLOs
   /// Start of the counts for --stop-after rows and rounds; none: no member has a limit.
   std::optional<Clocks> counts_from;
-  bool ended = false;  ///< ended in order: a run that resumes from its state restarts the counts
+  bool ended = false;  ///< ended in an orderly way: a run that resumes from its state restarts the counts
   bool operator==(const ClosedView&) const = default;
 };
 

@@ -53,7 +53,7 @@ class LogMembership final : public Membership {
     return shared_.next_view(only_live, config_.hello.devices);
   }
 
-  // membership_checks.cpp: conditions that end this device, and what it waits for
+  // membership_checks.cpp: conditions that stop this device, and what it waits for
   Status refuse(ErrorCode code, const std::string& why);
   Status check_session(TimePoint now);
   Status check_state();

@@ -72,7 +72,8 @@ Status LogMembership::wait_for_place(TimePoint now) {
   return post_hello(now);
 }
 
-/// Answers a process of the same id that could not replace this one and checks whether it lives.
+/// Answers a process of the same id that could not replace this one and that checks whether this one is
+/// alive.
 Status LogMembership::answer(TimePoint now) {
   const auto me = fold_.devices.find(config_.hello.device);
   if (me == fold_.devices.end() || me->second.session != session_.offset()) return ok();
@@ -121,8 +122,8 @@ Status LogMembership::post_close(TimePoint now) {
   return append(Close{config_.hello.device, session_.offset(), target.first});
 }
 
-/// A HELLO came from outside this view: its first member confirms that the view lives, so that the newcomer
-/// is rejected instead of waiting forever.
+/// A HELLO came from outside this view: its first member confirms that the view is alive, so that the
+/// newcomer is rejected instead of waiting forever.
 Status LogMembership::confirm_view() {
   if (fold_.view.members.empty() || fold_.view.members.front() != config_.hello.device || view_broken())
     return ok();

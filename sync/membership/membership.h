@@ -48,10 +48,10 @@ class Membership : public AddressBook {
   /// Reads the log and advances the protocol: HELLO, READY, CLOSE. Returns the newest closed view with this
   /// device, if it was not returned before. Never waits. Errors: unavailable (control topic), superseded (a
   /// newer session of this id, with host and pid; or two processes that replace each other), invalid_config
-  /// (names the devices): another configuration than the formed group's, with key and both values; a
-  /// partition claimed twice; more devices than job.devices; a state of another or an earlier run; a new run
-  /// over one that has not ended; a live session of this id that this process cannot replace; or a lost saved
-  /// state, which alone ends all devices. source_lost is not final: poll again.
+  /// (names the devices): a configuration that differs from the formed group's, with key and both values; a
+  /// partition claimed twice; more devices than job.devices; a state of a different or an earlier run; a new
+  /// run over one that has not ended; a live session of this id that this process cannot replace; or a lost
+  /// saved state, the only one of these that stops all devices. source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
   /// Sets the state of this device, with its row clock, for all following READYs. Call before the first
   /// poll(), and before leave_view() after a change.
@@ -67,7 +67,7 @@ class Membership : public AddressBook {
   /// Writes LEAVE: this session joins no other view. Only once; announcements in the current view still
   /// count. Writes nothing without a session.
   virtual void leave_group(const std::string& reason, Ends ends) = 0;
-  /// True once the log shows that the whole job was stopped after this session began. The device must end in
+  /// True once the log shows that the whole job was stopped after this session began. The device must stop in
   /// the same round as the others.
   [[nodiscard]] virtual bool stop_requested() const = 0;
   /// Whether the log shows that a member of the current view has a new session or stops: the view cannot

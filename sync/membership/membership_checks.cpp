@@ -4,7 +4,7 @@
 #include "core/nearest.h"
 #include "sync/membership/log_membership.h"
 
-// Conditions in the log that end a device, and what it waits for.
+// Conditions in the log that stop a device, and what a device waits for.
 namespace rivulet::sync::membership {
 
 /// Final: every later poll() returns the same.
@@ -44,7 +44,7 @@ Status LogMembership::check_state() {
   return why ? refuse(ErrorCode::invalid_config, text_of(why)) : ok();
 }
 
-/// The first two end only this device. A lost state ends all.
+/// The first two stop only this device. A lost state stops all.
 AdmissionError LogMembership::ends_me(bool only_live) const {
   if (AdmissionError why = outside(fold_, config_.hello.device)) return why;
   const NextView& next = next_view(only_live);
@@ -64,7 +64,7 @@ Status LogMembership::check_conflict(TimePoint now) {
   return ok();
 }
 
-/// The first device to find that all must end leaves with this cause. The others must not wait for it.
+/// The first device to find that all must stop leaves with this cause. The others must not wait for it.
 bool LogMembership::somebody_left_for(WhyNot cause) const {
   return std::any_of(fold_.devices.begin(), fold_.devices.end(),
                      [&](const auto& entry) { return entry.second.left_for == cause; });

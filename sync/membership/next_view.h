@@ -12,7 +12,7 @@ namespace rivulet::sync::membership {
 /// Sorted by id. Valid until the fold changes.
 using Devices = std::vector<const DeviceEntry*>;
 
-/// A device that conflicts with a formed group. It ends, and the others continue to wait.
+/// A device that conflicts with a formed group. It stops, and the others continue to wait.
 struct Rejected {
   const DeviceEntry* device = nullptr;
   AdmissionError why;
@@ -20,11 +20,11 @@ struct Rejected {
 
 /// Equal for all devices that have folded the same prefix.
 ///
-/// The configuration of the last view remains valid while a device has it, and devices with another one are
-/// rejected. If none has it and all share another, that one is used. Places go to members of the last view
-/// with unchanged claims, then by order of HELLO. Devices with a conflicting claim or without a free place
-/// are rejected. Newcomers without the saved state are rejected while the missing member may have it. Before
-/// the first view of a run no device is rejected, since there is no formed group.
+/// The configuration of the last view remains valid while a device has it, and devices with a different one
+/// are rejected. If none has it and all share another, that one is used. Places go to members of the last
+/// view with unchanged claims, then by order of HELLO. Devices with a conflicting claim or without a free
+/// place are rejected. Newcomers without the saved state are rejected while the missing member may have it.
+/// Before the first view of a run no device is rejected, since there is no formed group.
 struct NextView {
   Devices devices;
   std::vector<Rejected> rejected;  ///< sorted by id

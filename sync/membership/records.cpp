@@ -111,7 +111,7 @@ class Fields {
   std::string wrong_;
 };
 
-// Values that later builds add to these end nothing here.
+// Values that later builds add to these have no effect here.
 constexpr const char* ends_device = "device";
 constexpr const char* ends_group = "group";
 
@@ -281,7 +281,7 @@ std::optional<std::pair<Ignored, std::string>> wrong_envelope(const json& object
              "version " + version->dump() + ", this build supports " + std::to_string(protocol_version)}};
   const auto name = object.find("job");
   if (name == object.end() || !name->is_string()) return {{Ignored::unreadable, "no job"}};
-  if (*name != job) return {{Ignored::foreign, "it belongs to another job"}};
+  if (*name != job) return {{Ignored::foreign, "it belongs to a different job"}};
   return std::nullopt;
 }
 

@@ -78,11 +78,11 @@ struct Addr {
   bool operator==(const Addr&) const = default;
 };
 
-/// What a LEAVE ends in order, without an error.
+/// What stops in an orderly way, without an error, with a LEAVE.
 enum class Ends : std::uint8_t {
   nothing,  ///< an error
   device,   ///< this device left on request
-  group,    ///< all end in the same round: --stop-after, or STOP
+  group,    ///< all stop in the same round: --stop-after, or STOP
 };
 
 /// "This session joins no other view": it ends at the next round boundary. From a session that was replaced
@@ -91,7 +91,7 @@ struct Leave {
   std::string device;
   std::int64_t session = -1;
   std::string reason;           ///< text for users
-  WhyNot cause = WhyNot::none;  ///< cause for which the others end, too
+  WhyNot cause = WhyNot::none;  ///< cause for which the others stop, too
   Ends ends = Ends::nothing;
   bool operator==(const Leave&) const = default;
 };
@@ -119,8 +119,8 @@ using ControlRecord = std::variant<Hello, Ready, Close, Saved, Addr, Leave, Stop
 enum class Ignored : std::uint8_t {
   unreadable,     ///< not a JSON object, or a field is missing, of the wrong kind or out of bounds
   oversized,      ///< more than record_max_bytes
-  unknown,        ///< a type or version of another build
-  foreign,        ///< a record of another job
+  unknown,        ///< a type or version of a different build
+  foreign,        ///< a record of a different job
   replayed,       ///< at an offset that was read before, or a repeated HELLO or SAVED
   stale_session,  ///< not from the device's current session, or from one that has left or was stopped
   wrong_view,     ///< a record of a past or future view, or not of a member

@@ -93,7 +93,7 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   return d;
 }
 
-/// Leaves out the configuration, which a device has, and claims that equal the device's.
+/// Omits the configuration, which is stored with a device, and claims equal to the device's.
 Snapshot json_of(const ClosedView& v, const Fold& fold) {
   Snapshot j = {{"number", v.number},          {"token", v.token},        {"members", v.members.list()},
                 {"sessions", v.sessions},      {"digest", v.digest},      {"target", json_of(v.target)},

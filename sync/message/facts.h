@@ -25,8 +25,8 @@ inline constexpr std::size_t facts_partitions_max = 256;
 
 /// What a device reports to the group, as bits of Facts::flags.
 enum FactsFlag : std::uint32_t {
-  flag_leaving = 1U << 0,      ///< this device ends after this round
-  flag_stop = 1U << 1,         ///< requests that the whole group ends after this round
+  flag_leaving = 1U << 0,      ///< this device stops after this round
+  flag_stop = 1U << 1,         ///< requests that the whole group stops after this round
   flag_nonfinite = 1U << 2,    ///< its batch had a non-finite loss or gradient; it takes part with 0 rows
   flag_incomplete = 1U << 3,   ///< it does not have its assigned rows (yet)
   flag_digest = 1U << 4,       ///< `digest` is set
@@ -54,8 +54,7 @@ struct Facts {
   std::uint32_t queue_rows = 0;  ///< rows waiting in the buffer, without this batch
   float stream_rate = 0;         ///< rows per second
   float compute_seconds = 0;     ///< compute time of this batch, or mean per local step
-  float wait_seconds =
-      0;  ///< time between the end of the last round and entering this one, without computing
+  float wait_seconds = 0;  ///< time from the end of the last round to entering this one, without compute time
   float sync_seconds = 0;  ///< exchange time of the last round
   double loss_sum = 0;     ///< sum over this batch's rows
   std::uint64_t correct = 0;
@@ -65,8 +64,8 @@ struct Facts {
   std::uint64_t plan_hash = 0;      ///< hash of the last round's plan and its table
   std::uint32_t rows_max = 0;       ///< maximum rows of one batch (memory, slab)
   std::uint64_t agreed_rows = 0;    ///< row clock of the agreed state
-  std::uint64_t stop_at_step = 0;   ///< requests the end of the group after this applied round; 0: no request
-  std::uint64_t stop_at_rows = 0;   ///< requests the end of the group at this row clock
+  std::uint64_t stop_at_step = 0;   ///< requests that the group stops after this applied round; 0: no request
+  std::uint64_t stop_at_rows = 0;   ///< requests that the group stops at this row clock
   RowInterval interval;             ///< interval of this round's rows, if it aggregates
   std::uint32_t section_bytes = 0;  ///< length of the second section; 0: none
   /// Requested measurements of the view's controllers (ControllerEntry::fact_fields), in order.

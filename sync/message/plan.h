@@ -42,7 +42,7 @@ constexpr void fields(Either<Way> auto& w, auto&& visit) {
 enum class Retreat : std::uint8_t {
   none,
   roll_back,  ///< all leave the view and begin the next one with a good state
-  give_up,    ///< rolling back has failed: all end
+  give_up,    ///< rolling back has failed: all stop
 };
 std::string_view name_of(Retreat retreat) noexcept;
 
@@ -52,8 +52,8 @@ struct Decision {
   std::vector<double> weights;  ///< [N], sums to 1, or to 0 if no device has rows
   double learning_rate_factor = 1.0;
   bool checkpoint = false;             ///< all devices save the agreed state after this round
-  bool stop = false;                   ///< all devices end after this round, exit 0
-  std::vector<std::uint32_t> leaving;  ///< ranks that end after this round
+  bool stop = false;                   ///< all devices stop after this round, with exit code 0
+  std::vector<std::uint32_t> leaving;  ///< ranks that stop after this round
   /// Exchange of a gated round's contributions, replacing Schedule::way; only in gated rounds.
   std::optional<Way> way;
   Retreat retreat = Retreat::none;
@@ -132,7 +132,7 @@ struct Schedule {
   std::optional<Injection> injection;
   bool operator==(const Schedule&) const = default;
 
-  /// Whether sent elements take their momentum along after each step (DGC, Lin et al. 2018). Otherwise the
+  /// Whether the momentum of sent elements is cleared after each step (DGC, Lin et al. 2018). Otherwise the
   /// same direction would be sent again before the group has responded.
   [[nodiscard]] bool masks_momentum() const noexcept { return local && local->steps == 1; }
   /// Local steps of a round, minimum 1.

@@ -51,7 +51,7 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   }
   plan.next.rest = true;
   plan.why = "no device has rows";
-  // Each of several local steps waits, so the interval is limited as a whole.
+  // Each local step may wait, so the limit applies to the whole interval.
   constexpr Duration long_enough = std::chrono::seconds(10);
   const Duration most = std::min(config.idle_wait_max, long_enough / plan.next.steps());
   Duration wait = config.max_wait;
@@ -60,7 +60,7 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   ++state.idle_rounds;
 }
 
-/// A request of any device ends the group, in the same round everywhere.
+/// A request of any device stops the group, in the same round everywhere.
 bool reaches_limit(const FactsTable& table, Mode mode) {
   const bool applies = mode == Mode::gradients || mode == Mode::delta;
   const std::uint64_t rows = applies ? total_rows(table) : 0;
@@ -111,7 +111,7 @@ ControllerMemory fresh_memory(const std::string& name, std::size_t of_group, std
 }
 
 /// The agreed memory in the order of these members. New devices start at 0, and so does everything if the
-/// size differs: another version wrote it.
+/// size differs: a different version wrote it.
 ControllerMemory remembered(const ControllerMemory& agreed, std::size_t of_group, std::size_t of_device,
                             std::span<const std::string> members) {
   ControllerMemory own = fresh_memory(agreed.name, of_group, of_device, members);
@@ -160,14 +160,15 @@ void ask(const FactsTable& table, const PolicyConfig& config, const Controllers&
                 std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";
 }
 
-/// A view begins with a synchronization after one step, whatever interval the group had reached. So users see
+/// A view begins with a synchronization after one step, regardless of the interval before. So users see
 /// soon that the group works again.
 void begin_short(Schedule& next) {
   if (next.local) next.local.emplace();
 }
 
 /// The members of a view are known before its first facts, which may already carry local steps of a lost
-/// view. All enter at once, whatever a controller of `when` proposes, and no controller learns from it.
+/// view. All enter at once, regardless of what a controller of `when` proposes, and no controller adapts to
+/// it.
 void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
                      PolicyState& state) {
   RoundPlan& plan = state.last;

@@ -40,9 +40,9 @@ struct Coherence {
 std::optional<Coherence> coherence(std::span<const Delta> deltas);
 
 /// Estimate over many synchronizations: measured over mean expected similarity, weighted by certainty (a
-/// Kalman filter of one value). Divides by the mean, since a single expectation that is large by chance says
-/// nothing about similarity. Starts at 1 (alike) and decays back without new measurements, so that local
-/// steps are tried again.
+/// Kalman filter of one value). Divides by the mean, since a single expectation that is large by chance
+/// reveals nothing about similarity. Starts at 1 (alike) and decays back without new measurements, so that
+/// local steps are tried again.
 class CoherenceFilter {
  public:
   static constexpr std::size_t numbers = 7;
@@ -59,7 +59,7 @@ class CoherenceFilter {
   [[nodiscard]] bool below(double limit) const {
     return memory_[mean] + std::sqrt(memory_[variance]) < limit;
   }
-  /// The expected similarity is within chance, so similarity says nothing about streams.
+  /// The expected similarity is within chance, so the similarity reveals nothing about the streams.
   [[nodiscard]] bool all_is_noise() const;
 
  private:
@@ -75,7 +75,7 @@ class CoherenceFilter {
 
 /// Relative variance of the loss of one row, from the differences between devices and the rise above the
 /// usual loss; 0: unknown. A few outliers dominate a small loss, so it jumps without a reason. A falling loss
-/// is learning, and a rise by more than half is no noise.
+/// is learning, and a rise by more than half is not noise.
 double loss_variance(const FactsTable& table, double loss, double usual);
 
 /// log2(x) for x > 0, accurate to the last one or two digits; 0 otherwise. Uses only exact operations.

@@ -97,7 +97,7 @@ struct ControllerEntry {
   bool (*overlaps)(const PolicyConfig& config) = nullptr;
 
   // For controllers of `transfer`:
-  /// Weighs labels and injected rows against local steps. Without local steps it is left out, and devices do
+  /// Weighs labels and injected rows against local steps. Without local steps it is omitted, and devices do
   /// not measure for it.
   bool weighs_local_steps = false;
 

@@ -59,7 +59,7 @@ void add_settings(std::span<const Key> keys, const Settings& settings, std::vect
       case KeyType::duration: one.number = to_seconds(settings.duration(key.name)); break;
       case KeyType::texts:
       case KeyType::integers:
-      case KeyType::numbers: RIVULET_CHECK(false, "keys of controllers and compressors have a single value");
+      case KeyType::numbers: RIVULET_CHECK(false, "a key of a controller or compressor takes one value");
     }
     all.push_back(std::move(one));
   }
@@ -145,7 +145,7 @@ Settings compressor_settings(const PolicyConfig& config, const CompressorEntry& 
       case KeyType::duration: all.set(one.name, from_seconds(one.number)); break;
       case KeyType::texts:
       case KeyType::integers:
-      case KeyType::numbers: RIVULET_CHECK(false, "keys of compressors have a single value");
+      case KeyType::numbers: RIVULET_CHECK(false, "a key of a compressor takes one value");
     }
   }
   return all;
@@ -179,7 +179,7 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
     return a.name == b.name && a.values.size() == b.values.size() && a.devices.size() == b.devices.size();
   };
   if (!std::ranges::equal(state.memory, fresh, alike))
-    return bad("the memory belongs to other controllers, or to another version");
+    return bad("the memory belongs to other controllers, or to a different version");
   for (const ControllerMemory& own : state.memory)
     if (!std::ranges::all_of(own.values, [](double value) { return std::isfinite(value); }))
       return bad("memory of " + own.name + " has a non-finite value");

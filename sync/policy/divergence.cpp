@@ -21,7 +21,7 @@ constexpr double halvings = 2;                       ///< halvings of the rate p
 constexpr double rows_until_rate_doubles = 100'000;  ///< rows of the whole group
 constexpr double falls_most = 8;                     ///< maximum sum of halvings
 
-/// Rows per device after which a trial of a checkpoint ends without result.
+/// Rows per device after which a trial of a checkpoint ends without a result.
 constexpr double rows_of_a_trial = 10'000;
 /// A group without a good checkpoint starts over only if it has trained fewer rows.
 constexpr double young_rows = 100'000;
@@ -119,7 +119,7 @@ void Divergence::roll_back(RoundPlan& plan) {
   memory_[trial_step] = 0;
 }
 
-/// Raises the learning rate again step by step: two absurd rows are no reason to learn slowly forever.
+/// Raises the learning rate again step by step: two absurd rows must not slow learning forever.
 void Divergence::recover(const FactsTable& table) {
   if (memory_[falls] == 0) return;
   const auto rows = static_cast<double>(table.facts.front().agreed_rows);

@@ -21,7 +21,7 @@ class Divergence {
   static constexpr std::size_t numbers = 8;
   static constexpr double tries_most = 2;
 
-  /// `memory`: [numbers] that fit, 0 at first. Empty: never rolls back.
+  /// `memory`: [numbers], 0 at first. Empty: never rolls back.
   explicit Divergence(std::span<double> memory) : memory_(memory) {}
 
   /// Validates the memory of a received state: whole numbers that counting can reach.
@@ -29,7 +29,7 @@ class Divergence {
 
   /// Multiplies the factor that controllers decide.
   [[nodiscard]] double learning_rate_factor() const { return factor_of(memory_); }
-  /// Runs after all other decisions. May call off the round.
+  /// Runs after all other decisions. May cancel the round.
   void decide(const FactsTable& table, std::uint64_t view, RoundPlan& plan);
 
   /// The checkpoint to roll back to, from the agreed memory: {lineage, step}; step 0: none.

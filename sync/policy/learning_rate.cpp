@@ -85,7 +85,7 @@ LocalStepRate::LocalStepRate(const PolicyConfig& config, const PolicyState& stat
   scales_ = rule != "none";
   by_root_ = rule == "sqrt";
   base_rows_ = setting(config, scaling_base_key.name).number;
-  // Before the first decision of a view the factor is 1, whatever was scaled before.
+  // Before the first decision of a view the factor is 1, regardless of earlier scaling.
   if (state.round > 0 && own->values[scale_at] > 0) scale_ = own->values[scale_at];
 }
 

@@ -37,7 +37,7 @@ constexpr Key scaling_warmup_key{
     .name = "train.lr_scaling.warmup_rounds",
     .type = KeyType::integer,
     .text = "20",
-    .help = "steps over which lr adapts to larger steps; to smaller ones at once",
+    .help = "steps over which lr rises after steps have grown; it falls at once when they shrink",
     .least = 1,
     .most = 1e6};
 constexpr Key warmup_rows_key{.name = "train.lr_schedule.warmup_rows",

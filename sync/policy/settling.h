@@ -15,7 +15,7 @@ enum class Precedence : std::uint8_t {
   none,
   exchange,       ///< when, transfer, compression, collective
   batch,          ///< rows of steps
-  membership,     ///< another view, including the capacity of its devices
+  membership,     ///< a new view, including the capacity of its devices
   learning_rate,  ///< its schedule has fallen: gradients jump, and all wait
 };
 Precedence precedence_of(Role role) noexcept;

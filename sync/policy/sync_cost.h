@@ -29,7 +29,7 @@ Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compr
 /// overhead and unseen_bytes(). `facts_bytes`: of one device.
 double sync_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes);
 double sync_bytes(const Way& way, std::size_t world, double facts_bytes);
-/// Bytes at the interface for the bytes that the transport was given in one synchronization.
+/// Bytes at the interface for the bytes passed to the transport in one synchronization.
 double wire_bytes(double transport_bytes, std::size_t world);
 /// Additional bytes per synchronization: Gloo's handshake before each message, in separate segments. With
 /// standing_bytes_per_second, explains the difference between estimate and interface counter (measured at the

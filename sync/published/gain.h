@@ -18,17 +18,18 @@ enum class GainKind : std::uint8_t {
               ///< with noise
 };
 inline constexpr Key gain_key(std::string_view name, std::string_view text) {
-  return {
-      .name = name,
-      .type = KeyType::text,
-      .text = text,
-      .help =
-          "of gates: squared = of gradient and residual (papers); unsquared = of the gradient alone (their "
-          "code)",
-      .choices = "squared | unsquared"};
+  return {.name = name,
+          .type = KeyType::text,
+          .text = text,
+          .help =
+              "gain used by gates: squared = of gradient and residual (papers); unsquared = of the gradient "
+              "(their "
+              "code)",
+          .choices = "squared | unsquared"};
 }
 
-/// Fact fields of a controller that reads gains, for ControllerEntry::fact_fields. It must not have others.
+/// Fact fields of a controller that reads gains, for ControllerEntry::fact_fields. The controller must have
+/// no other fact fields.
 inline constexpr std::array gain_fields{
     FactField{"energy_shares", "shares of the squared norm in the largest values of its contribution",
               gain_keeps.size()},

@@ -161,7 +161,7 @@ double Residual::resolve(const Stamp& target, std::uint64_t rows, const Gradient
 void Residual::restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers,
                        bool of_deltas) {
   const GradientView kept = view(kept_).slice(0, shape_.parameters());
-  RIVULET_CHECK(numbers.size() == kept.bytes(), "a residual of another model");
+  RIVULET_CHECK(numbers.size() == kept.bytes(), "a residual of a different model");
   std::ranges::copy(numbers, kept.data);
   of_deltas_ = of_deltas;
   measure();

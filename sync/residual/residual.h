@@ -27,7 +27,7 @@ struct SlotBytes {
 /// lends it to the session of each view; train thread only. Allocates on first use, then 2 (P + B) elements.
 class Residual {
  public:
-  /// `of_deltas`: the group sums deltas of local steps instead of gradients, in another unit.
+  /// `of_deltas`: the group sums deltas of local steps instead of gradients, in a different unit.
   /// `delta_per_gradient`: their ratio, how far a gradient moves the parameters in the end.
   explicit Residual(const ContributionShape& shape, bool of_deltas = false, double delta_per_gradient = 1)
       : shape_(shape), of_deltas_(of_deltas), delta_per_gradient_(delta_per_gradient) {}
@@ -68,7 +68,7 @@ class Residual {
     rows_ = rows;
   }
   /// Resolves a staged round when a view starts from `target`: commits it if the target includes it, else
-  /// drops it. Drops the whole residual if the target is another state. A step without trained rows (only
+  /// drops it. Drops the whole residual if the target is a different state. A step without trained rows (only
   /// offsets moved, or the sum was not finite) does not include it. `mine`: the last staged contribution, to
   /// correct a guessed weight by the row clocks. Returns the norm of the lost residual.
   double resolve(const Stamp& target, std::uint64_t rows, const GradientView& mine = {});

@@ -41,8 +41,8 @@ bool ContributionExchange::speculates(const policy::Schedule& schedule) const {
   if (!entry_named(parts_.aggregations, schedule.way.collective).may_leave_early) return false;
   // While resting, no rows are expected, and every slot would be wasted.
   if (compressor_of(schedule).keeps_residual) return !schedule.rest;
-  // Devices with local steps enter at different times. A payload after the facts would treat the others as
-  // late.
+  // Devices with local steps enter at different times: waiting for payloads after the facts would treat some
+  // as late.
   if (schedule.local) return false;
   return early_ == nullptr ||
          (early_bytes_ == schedule.way.payload_bytes && early_collective_ == schedule.way.collective);

@@ -44,7 +44,7 @@ class ContributionExchange {
   /// Begins a round. Returns the payload for the message of the facts, of the length expects().
   std::span<const std::byte> enter(const policy::Schedule& schedule, const Facts& facts,
                                    const GradientView& mine);
-  /// Sends the contribution right after the facts, if it leaves there.
+  /// Sends the contribution right after the facts, if the schedule requires it.
   Status send_behind_facts(const GradientView& mine);
   /// Call when the plan is known. pending: a wasted contribution is still being sent.
   Progress see(const Round& round);

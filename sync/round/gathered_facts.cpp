@@ -171,7 +171,7 @@ Result<GradientView> GatheredFacts::add_up(const Exchange& exchange) {
 }  // namespace
 
 std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts) {
-  RIVULET_CHECK(parts.transport.gathering() != nullptr, "this transport has no gathering");
+  RIVULET_CHECK(parts.transport.gathering() != nullptr, "this transport does not gather");
   return std::make_unique<GatheredFacts>(parts);
 }
 

@@ -10,7 +10,7 @@
 namespace rivulet::sync {
 
 /// Exchanges bytes between some ranks whose lengths only the senders know: per parcel a checked header, then
-/// exactly its length. Private to SyncSession. Owner: the train thread. Only wait() waits.
+/// exactly as many bytes as it specifies. Private to SyncSession. Owner: the train thread. Only wait() waits.
 class ParcelExchange {
  public:
   /// How its parcels are sent. `wire_id`: in the header's compressor field.

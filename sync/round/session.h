@@ -25,7 +25,7 @@
 
 namespace rivulet::sync {
 
-/// The catalogs. Wirings pass the built-in ones, tests pass more.
+/// The catalogs. Production code passes the built-in catalogs; tests add entries.
 struct SyncCatalog {
   std::span<const policy::ControllerEntry* const> controllers;
   std::span<const CompressorEntry* const> compressors;
@@ -114,8 +114,8 @@ class SyncSession {
   void finish(bool applied);
   [[nodiscard]] const Error& error() const;
 
-  /// The last exchange of a clean end: completes when all devices have arrived, so that no close interrupts a
-  /// peer.
+  /// The last exchange of a clean shutdown: completes when all devices have arrived, so that no close
+  /// interrupts a peer.
   void begin_shutdown_barrier();
 
  private:

@@ -25,7 +25,7 @@ class Gathering {
  public:
   struct Contribution {
     Lane lane = Lane::facts;
-    std::size_t header_bytes = 0;  ///< bytes of the header that would travel before, in a separate message
+    std::size_t header_bytes = 0;  ///< bytes of the header, which without gathering is a separate message
     std::vector<std::byte> bytes;
     std::uint32_t contributors = 0;  ///< number of contributing ranks, the same on all ranks
     bool receives_only = false;      ///< this rank contributes nothing
@@ -40,9 +40,9 @@ class Gathering {
   /// True if a contribution to this rank's next exchange on the lane has arrived. Else its Wake is notified
   /// when one does.
   [[nodiscard]] virtual bool anything_contributed(Lane lane) = 0;
-  /// Returns a peer's contribution to that exchange, empty if it has not arrived. Valid until tell().
+  /// Returns a peer's contribution to that exchange, empty if it has not arrived. Valid until contribute().
   [[nodiscard]] virtual std::span<const std::byte> received(Lane lane, std::uint32_t rank) = 0;
-  /// Work that all ranks of this view would do alike before any contribution.
+  /// Work before any contribution that would be identical on all ranks of this view.
   [[nodiscard]] virtual SharedWork& work() = 0;
 };
 

@@ -80,8 +80,8 @@ void Endpoint::deposit(Exchange& exchange, Entered& entered, Contribution contri
   exchange.bytes += contribution.header_bytes + bytes;
   entered.own_bytes = contribution.header_bytes + bytes;
   exchange.gathered->of[rank()] = std::move(contribution.bytes);
-  // A device that has computed contributes by its own clock, which is ahead: contributions may arrive in
-  // another order than they were added.
+  // A device that has computed contributes by its own clock, which is ahead: contributions may arrive in a
+  // different order than they were added.
   const bool first = flight.arrives_at < exchange.first_arrival;
   exchange.add(rank(), flight);
   Member& me = view_->members[rank()];

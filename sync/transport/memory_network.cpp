@@ -27,7 +27,7 @@ void MemoryNetwork::set_link(Link link) {
 
 void MemoryNetwork::set_own_link(std::string_view device_id, Link link) {
   const std::lock_guard lock(state_->mutex);
-  RIVULET_CHECK(!state_->gathers, "a network that gathers has one link for all pairs");
+  RIVULET_CHECK(!state_->gathers, "gathering requires the same link for all pairs");
   state_->own_links[std::string(device_id)].link = link;
   for (auto& [token, view] : state_->views)
     for (Member& member : view.members) member.own = state_->own_link_of(member.id);
@@ -35,13 +35,14 @@ void MemoryNetwork::set_own_link(std::string_view device_id, Link link) {
 
 void MemoryNetwork::set_loss(Loss loss) {
   const std::lock_guard lock(state_->mutex);
-  RIVULET_CHECK(!state_->gathers, "a network that gathers loses nothing");
+  RIVULET_CHECK(!state_->gathers, "gathering requires a network without loss");
   state_->loss = std::move(loss);
 }
 
 void MemoryNetwork::gather(std::uint32_t check_every) {
   const std::lock_guard lock(state_->mutex);
-  RIVULET_CHECK(!state_->loss && state_->own_links.empty(), "gathering needs equal links without losses");
+  RIVULET_CHECK(!state_->loss && state_->own_links.empty(),
+                "gathering requires equal links without packet loss");
   state_->gathers = std::make_shared<ShareCheck>(check_every);
 }
 
@@ -77,7 +78,7 @@ memory::View& MemoryNetwork::State::join(const ViewSpec& spec, memory::Endpoint*
       view.members[r].own = own_link_of(spec.members[r]);
     }
   }
-  RIVULET_CHECK(view.members.size() == spec.world(), "two views of one token");
+  RIVULET_CHECK(view.members.size() == spec.world(), "two views with the same token");
   Member& me = view.members[spec.rank];
   RIVULET_CHECK(!me.joined, "a rank connects once to a view");
   me.endpoint = endpoint;

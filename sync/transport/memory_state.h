@@ -74,7 +74,7 @@ struct OwnLink {
 struct Member {
   std::string id;
   OwnLink* own = nullptr;        ///< owned by the network; null: none
-  Endpoint* endpoint = nullptr;  ///< while the device lives
+  Endpoint* endpoint = nullptr;  ///< while the device is alive
   bool joined = false;
   TimePoint joined_at{};
   TimePoint last_contributed = TimePoint::min();  ///< when its last contribution has reached the peers
@@ -240,7 +240,7 @@ class Endpoint final : public Transport, public Gathering {
     TimePoint last_progress{};
     TimePoint alarm_at = TimePoint::min();  ///< time of the last requested alarm
   } deadline_;
-  std::vector<Entered> entered_;  ///< exchanges not taken yet
+  std::vector<Entered> entered_;  ///< exchanges whose result was not taken yet
   TimePoint wires_free_at_{};     ///< when this rank's contributions have left
   std::array<std::uint64_t, lanes_end> next_exchange_{};
   std::set<std::uint32_t> announced_shutdown_;

@@ -8,9 +8,9 @@ namespace rivulet::sync::memory {
 namespace {
 
 // A link queues up to this much of what it cannot send at once. Anything beyond is dropped and sent again.
-// Connections that share the link fill the queue. One factor describes all losses of plain sockets between
-// three and four devices (docs/RESULTS.md): it applies to each message that overflows behind one of another
-// connection.
+// All connections of the link share the queue. One factor describes all losses of plain sockets between
+// three and four devices (docs/RESULTS.md): it applies to each message that overflows the queue behind a
+// message of a different connection.
 constexpr Duration queue_of_a_link = std::chrono::milliseconds(200);
 constexpr double next_to_others = 1.28;
 
@@ -206,7 +206,7 @@ void Endpoint::promote(Ticket ticket) {
 
 Progress Endpoint::poll(Ticket ticket) {
   const std::lock_guard lock(state_->mutex);
-  RIVULET_CHECK(ticket.id != 0 && ticket.id <= last_ticket_, "a ticket of another transport");
+  RIVULET_CHECK(ticket.id != 0 && ticket.id <= last_ticket_, "a ticket of a different transport");
   if (!failed_) look(clock_.now(), ticket.id);
   const auto entered = find_entered(ticket.id);
   const bool open = entered == entered_.end() ? operations_.contains(ticket.id) : !entered->done;

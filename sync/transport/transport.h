@@ -58,7 +58,7 @@ constexpr Traffic traffic_of(Lane lane) noexcept {
 
 class Gathering;
 
-/// Whether messages of the peers are due, or the peers still have time.
+/// Whether the peers' messages are due, so that their silence counts.
 enum class Peers : std::uint8_t { due, have_time };
 
 /// Names one posted operation. A ticket can be polled any number of times after its operation has finished.
@@ -78,9 +78,9 @@ struct TransportCounters {
 
 /// Sends bytes between the ranks of one view, point to point, FIFO per (peer, lane). Both sides know every
 /// size: a receive must have exactly the length that the peer sends (a longer message ends the peer's process
-/// in Gloo, so checked headers with lengths travel first). Large messages are sent in chunks; each chunk is
-/// progress. A failure is final: destroy the object, form the next view. Owner: the train thread. Only wait()
-/// blocks.
+/// in Gloo, so a checked header with the length is sent first). Large messages are sent in chunks; each chunk
+/// is progress. A failure is final: destroy the object, form the next view. Owner: the train thread. Only
+/// wait() blocks.
 class Transport {
  public:
   virtual ~Transport() = default;

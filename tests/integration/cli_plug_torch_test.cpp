@@ -131,7 +131,7 @@ TEST_CASE("Plug: kill -9 of the device with 800 rows/s; the others wait for it, 
   CHECK(contains(demo.process().errors(), "device-1 is process " + victim));
   CHECK(contains(demo.process().errors(), "kill -9 PID"));
   ::kill(pids.at("device-1"), SIGKILL);
-  REQUIRE(demo.wait_for("device-1 (pid " + victim + ") was killed; starting it again", 5s));
+  REQUIRE(demo.wait_for("device-1 (pid " + victim + ") was killed; restarting it", 5s));
   REQUIRE(demo.wait_for("forming: waiting for device-1", 5s));
   REQUIRE(demo.wait_for("device-1 is back as pid ", 5s));
   const auto missed = demo.ledger("device-2")["partitions"][0];
@@ -172,7 +172,7 @@ TEST_CASE("Plug: a device that is asked to go, alone, is missed and comes back")
   REQUIRE(wait_until([&] { return demo.times_formed("device-2") == 1; }, 30s));
   const auto victim = demo.pids().at("device-2");
   ::kill(victim, SIGTERM);
-  REQUIRE(demo.wait_for("device-2 (pid " + std::to_string(victim) + ") has left; starting it again", 10s));
+  REQUIRE(demo.wait_for("device-2 (pid " + std::to_string(victim) + ") has left; restarting it", 10s));
   CHECK(restarts_in(demo.summary(60s)) == std::vector<int>{0, 1});
 }
 
@@ -189,18 +189,18 @@ TEST_CASE("Plug: a device that fails by itself is named with its last words, and
     auto started = Process::start(twin);
     REQUIRE(started);
     REQUIRE(demo.process().wait(30s));
-    reason = "device-2 ended with 76; end of its log:";
+    reason = "device-2 exited with code 76; last lines of its log:";
   }
   SUBCASE("with a signal of its own") {
     ::kill(demo.pids().at("device-2"), SIGSEGV);
     REQUIRE(demo.process().wait(20s));
-    reason = "device-2 was ended by signal 11; end of its log:";
+    reason = "device-2 was killed by signal 11; last lines of its log:";
   }
   const auto ended = demo.process().wait(1s);
   CHECK(ended->code == 69);
   INFO(demo.process().errors());
   CHECK(contains(demo.process().errors(), reason));
-  CHECK_FALSE(contains(demo.process().errors(), "starting it again"));
+  CHECK_FALSE(contains(demo.process().errors(), "restarting it"));
   for (const auto pid : children) {
     const auto stats = read_process_stats(pid);
     CHECK((!stats || stats->state == 'Z'));

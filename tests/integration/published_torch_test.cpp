@@ -73,7 +73,7 @@ TEST_CASE("Published: SelSync, alone and with gates and shared positions, also w
 TEST_CASE("Published: PowerSGD's thin matrices, also when a device is killed") {
   CHECK(contains(
       train({"sync.policy=every", "compression.policy=fixed", "compression.compressor=low_rank"}, true),
-      "Each sent all parameters, encoded by low_rank"));
+      "Each device sent all parameters, encoded by low_rank"));
 }
 
 TEST_CASE("Published: AR-Topk by thresholds of DGC, and a collective that is learned by RedSync's") {

@@ -110,7 +110,7 @@ TEST_CASE(
   const auto stopped = group.stop();
   INFO(stopped.output, stopped.errors);
   CHECK(stopped.status.code == 0);
-  CHECK(last_line(stopped.output) == "job whole has ended");
+  CHECK(last_line(stopped.output) == "job whole has stopped");
   std::set<std::string> digests;
   std::set<std::int64_t> rounds;
   for (int i = 0; i < group_size; ++i) {
@@ -153,7 +153,7 @@ TEST_CASE("Stop: a group that forms ends, too; what it holds is on the disk, and
   INFO(stopped.output, stopped.errors);
   CHECK(stopped.status.code == 0);
   CHECK(contains(stopped.output, "device-2 (host "));
-  CHECK(contains(stopped.output, "did not answer: its peers had already lost it"));
+  CHECK(contains(stopped.output, "did not confirm: its peers had lost it before"));
   for (int i = 0; i < 2; ++i) group.expect_end(i, 0);
   CHECK(std::max(group.saved(0), group.saved(1)).step >= static_cast<std::uint64_t>(held));
 }

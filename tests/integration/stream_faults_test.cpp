@@ -200,7 +200,7 @@ TEST_CASE("Real Kafka: a state beyond the end of the log stops the partition, wh
   CHECK(
       contains(reader.state(0).stopped,
                "topic \"short\", partition 0: offset 100 does not exist, the broker has 0 up to 20: the log "
-               "has lost its end"));
+               "has lost its last records"));
   fill("short", "later", 200);  // it grows beyond the offset, and is still not read
   REQUIRE(reader.until([&] { return reader.count(1) == 220; }));
   CHECK(reader.count(0) == 0);
@@ -324,7 +324,7 @@ TEST_CASE("Real Kafka: a topic made anew while nobody reads is found out at the 
     reader.during(500ms);
     CHECK(reader.count(0) == 0);
     CHECK(reader.count(1) == 0);
-    CHECK(contains(reader.state(0).stopped, "this is not the log that was read so far"));
+    CHECK(contains(reader.state(0).stopped, "this is not the log that was read before"));
   }
   {
     config.resume.clear();  // a new run: positions of an earlier one do not count

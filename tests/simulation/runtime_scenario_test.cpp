@@ -129,10 +129,10 @@ TEST_CASE(
   CHECK(play("at 3 kill b\nat 2000 start b\n", {{0, 100}}).exit == runtime::ExitCode::ok);
   const auto dead = play("at 3 kill a\nat 3 kill b\nat 3 kill c\nat 4 kill d\n", {{0, 100}});
   CHECK(dead.exit == runtime::ExitCode::failure);
-  CHECK(contains(dead.message, "device-01 was killed and not started again"));
+  CHECK(contains(dead.message, "device-01 was killed and not restarted"));
   const auto left = play("at 3 stop a\nat 4 kill b\nat 4 kill c\nat 4 kill d\n", {{0, 100}});
   CHECK(left.exit == runtime::ExitCode::failure);
-  CHECK(contains(left.message, "device-02 was killed and not started again"));
+  CHECK(contains(left.message, "device-02 was killed and not restarted"));
   options.stop_after = {.rounds = 1'000'000};
   CHECK(contains(play("", {{0, 100}, {5, 0}}).message, "silent from second 5 on"));
   options.link.latency = std::chrono::seconds(10);

@@ -44,7 +44,7 @@ Result<GradientView> CopyingDevice::to_host(const GradientView& own) {
 }
 
 Status CopyingDevice::from_host(const GradientView& host, const GradientView& own) {
-  RIVULET_CHECK(host.count == own.count && host.scalar == own.scalar, "arrays of different shape");
+  RIVULET_CHECK(host.count == own.count && host.scalar == own.scalar, "arrays differ in shape");
   std::memcpy(kernel_view(own).data, host.host_bytes().data(), own.bytes());
   ++copies_from_host_;
   return ok();

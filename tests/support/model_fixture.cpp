@@ -126,7 +126,7 @@ std::vector<double> numbers_of(const GradientView& view) {
 }
 
 double relative_l2(const std::vector<double>& a, const std::vector<double>& b) {
-  RIVULET_CHECK(a.size() == b.size(), "arrays of different shape");
+  RIVULET_CHECK(a.size() == b.size(), "arrays differ in shape");
   double difference = 0;
   double size = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {

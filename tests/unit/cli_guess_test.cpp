@@ -93,8 +93,8 @@ TEST_CASE("Guess: what cannot be guessed is said with what there is") {
   Records unclear;
   for (int i = 0; i < 30; ++i) unclear.push_back(R"({"a":1,"b":2.5})");
   CHECK(contains(guessed(unclear, "decode.json.target"), "choose it by --target NAME from the fields: a, b"));
-  CHECK(
-      contains(guessed(unclear, "", "c"), "--target 'c' is not one of the fields with a single value: a, b"));
+  CHECK(contains(guessed(unclear, "", "c"),
+                 "--target 'c' is not one of the fields that have one value per row: a, b"));
   CHECK(contains(guessed(machines(9, {"\"ok\""}), ""), "'state' is 'ok' in every row"));
   Records texts;
   for (int i = 0; i < 200; ++i) texts.push_back(R"({"a":1,"label":"serial )" + std::to_string(i) + "\"}");

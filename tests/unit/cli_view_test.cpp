@@ -123,7 +123,7 @@ TEST_CASE("Live view: in a pipe the same is said in one plain line") {
   }
   GroupView nothing_yet = canned();
   nothing_yet.curve.clear();
-  CHECK(contains(render_line(nothing_yet), "held-out -"));
+  CHECK(contains(render_line(nothing_yet), "held-out accuracy -"));
   nothing_yet.seconds = 0;
   CHECK(render_line(nothing_yet) == "forming:  device-1 training;  device-2 waiting for device-1");
 }
@@ -150,10 +150,10 @@ TEST_CASE("Live view: it shows the process of each device, what one can do to it
   group.devices[0].phrase = "";
   group.devices[1].state = "forming";
   group.devices[1].phrase = "forming: waiting for device-1";
-  group.event = "device-1 (pid 4711) was killed; starting it again";
+  group.event = "device-1 (pid 4711) was killed; restarting it";
   const auto after = render_screen(group, {false, true, 100});
   CHECK(after.size() == before.size());  // each frame overwrites the last
-  CHECK(contains(joined(after), "  device-1 (pid 4711) was killed; starting it again\n"));
+  CHECK(contains(joined(after), "  device-1 (pid 4711) was killed; restarting it\n"));
   CHECK(after.back() == "  forming: waiting for device-1");
   CHECK(forming_phrase(group) == "forming: waiting for device-1");
   group.seconds = 0;

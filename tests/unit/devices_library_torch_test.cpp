@@ -272,8 +272,9 @@ TEST_CASE("Models: bfloat16 rounds a gradient and nothing else") {
 
 TEST_CASE("Models: bfloat16 is refused where there is none") {
   const auto device = make_host_device();
-  for (const auto& [name, scalar, words] : {std::tuple{"mlp", Scalar::f64, "needs model.dtype = \"float32\""},
-                                            std::tuple{"linear", Scalar::f32, "linear has no bfloat16"}}) {
+  for (const auto& [name, scalar, words] :
+       {std::tuple{"mlp", Scalar::f64, "needs model.dtype = \"float32\""},
+        std::tuple{"linear", Scalar::f32, "linear does not support bfloat16"}}) {
     ModelConfig config = config_of(name, scalar);
     config.autocast_bfloat16 = true;
     const auto made = model_entry(name).make(config, *device);

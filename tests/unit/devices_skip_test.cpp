@@ -133,5 +133,5 @@ TEST_CASE("Skip: a model without hidden layers has nothing to pass") {
   const auto device = make_host_device();
   const auto made = model_entry("mlp").make(config, *device);
   REQUIRE_FALSE(made);
-  CHECK(made.error().message == "model.mlp.skip needs a hidden layer to pass");
+  CHECK(made.error().message == "model.mlp.skip needs a hidden layer to bypass");
 }

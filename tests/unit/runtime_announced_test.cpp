@@ -56,13 +56,13 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
     const std::uint64_t minus_three = ~std::uint64_t{2};
     interval = {{0, 0}, {10, 0}, {17, 0}, 10, 0, 0, minus_three};
     r.table.sections[2].runs = {{{0, 0}, {10, 0}, {17, 0}, minus_three, fate_hole}};
-    r.refuse("c announces rows of partition mnist:0 that do not add up to the offsets");
+    r.refuse("c announces rows of partition mnist:0 that do not account for every offset in the interval");
   }
   SUBCASE("runs that count up to what is said only beyond the largest number") {
     interval = {{0, 0}, {10, 0}, {17, 0}, 7, 0, 0, 0};
     const SkippedRange half{{0, 0}, {10, 0}, {17, 0}, std::uint64_t{1} << 63U, fate_hole};
     r.table.sections[2].runs = {half, half};
-    r.refuse("c announces rows of partition mnist:0 that its drops and holes do not explain");
+    r.refuse("c announces rows of partition mnist:0 that do not match its skipped ranges");
   }
   SUBCASE("rows of the state") {
     interval = {{0, 0}, {9, 0}, {12, 0}, 3, 0, 0, 0};
@@ -74,7 +74,7 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
   }
   SUBCASE("a row too few") {
     interval = {{0, 0}, {10, 0}, {12, 0}, 1, 0, 0, 0};
-    r.refuse("c announces rows of partition mnist:0 that do not add up to the offsets");
+    r.refuse("c announces rows of partition mnist:0 that do not account for every offset in the interval");
   }
   SUBCASE("from before the first offset") {
     interval = {{0, 3}, {-2, 0}, {2, 0}, 4, 0, 0, 0};
@@ -84,7 +84,7 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
     for (std::uint32_t topic = 1; r.state.partitions.size() < partitions_max; ++topic)
       r.state.partitions[{topic, 0}] = {};
     interval = {{0, 3}, {0, 0}, {2, 0}, 2, 0, 0, 0};
-    r.refuse("c announces rows of partition mnist:3 that are of more partitions than a job may have");
+    r.refuse("c announces rows of partition mnist:3 that exceed the maximum number of partitions of a job");
   }
   SUBCASE("backwards") {
     interval = {{0, 0}, {10, 0}, {9, 0}, 1, 0, 0, 0};
@@ -99,7 +99,7 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
     r.refuse("c announces rows of partition mnist:1 that belong to this device");
   }
   const std::string unexplained =
-      "c announces rows of partition mnist:0 that its drops and holes do not explain";
+      "c announces rows of partition mnist:0 that do not match its skipped ranges";
   SUBCASE("drops without a reason") {
     interval = {{0, 0}, {10, 0}, {12, 0}, 1, 1, 0, 0};
     r.refuse(unexplained);

@@ -279,9 +279,9 @@ TEST_CASE(
   for (const char* fits : {"gather", "low_rank", "auto", "learned"})
     CHECK(problems(with(low_rank, fits)).empty());
   CHECK(contains(problems(with(low_rank, "two_sided")),
-                 "'two_sided', which cannot sum what compressor 'low_rank' sends: 'low_rank' can"));
+                 "'two_sided', which cannot sum the payloads of compressor 'low_rank'; 'low_rank' can"));
   CHECK(contains(problems(with({"compression.policy=fixed", "compression.compressor=topk"}, "low_rank")),
-                 "which cannot sum what compressor 'topk' sends: 'gather' can"));
+                 "which cannot sum the payloads of compressor 'topk'; 'gather' can"));
   CHECK(contains(problems(with({"compression.policy=gravac"}, "ring")), "'ring', which cannot sum"));
   CHECK(contains(problems(with({"compression.policy=none"}, "shared_index")),
                  "which without a compressor equals 'sum'"));

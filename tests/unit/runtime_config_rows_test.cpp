@@ -98,9 +98,8 @@ TEST_CASE("Config: wrong codes, fills, kinds and signs are refused where they st
   CHECK(csv("where = \"0 = reading\"") == Lines{});
   CHECK(
       csv("decimal = \",\"") ==
-      Lines{
-          "device.toml:14:11: error: 'decode.csv.decimal' and 'decode.csv.delimiter' are both ',': a number "
-          "would end at its decimal sign; use another delimiter, such as ';'"});
+      Lines{"device.toml:14:11: error: 'decode.csv.decimal' and 'decode.csv.delimiter' are both ',': numbers "
+            "would be split at the decimal sign; use another delimiter, such as ';'"});
   CHECK(csv("decimal = \"x\"") ==
         Lines{"device.toml:14:11: error: 'decode.csv.decimal' is 'x', must be '.' or ','"});
   // Keys of unused formats are not checked.

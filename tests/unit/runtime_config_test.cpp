@@ -143,7 +143,7 @@ TEST_CASE("Config: contradictions between keys are found") {
   CHECK(
       one("[batch]\ntick = \"1s\"") ==
       Lines{"device.toml:9:8: warning: 'batch.max_wait' is 200ms, below 'batch.tick' = 1s: every round ends "
-            "after 200ms, before its tick is over"});
+            "after 200ms, before the end of its tick"});
   CHECK(one("[batch]\nmax_wait = \"6s\"") ==
         Lines{"device.toml:9:12: error: 'sync.deadline' is 5s, must be above 'batch.max_wait' = 6s: a device "
               "that waits for rows is not lost"});
@@ -176,7 +176,7 @@ TEST_CASE("Config: names, addresses and what is required") {
         Lines{"device.toml:9:6: error: 'device.id' is '', must be 1 to 64 letters, digits, '.', '_' or '-'"});
   CHECK(one("[sync]\nbind = \"0.0.0.0\"") ==
         Lines{"device.toml:9:8: error: 'sync.bind' is '0.0.0.0', must be one interface or address: peer "
-              "traffic is never open to all"});
+              "traffic must not be open to all"});
   for (const char* bad :
        {"9464", "localhost", "localhost:", ":80", "h:65536", "h:-1", "a b:80", "h:80x", "[::1]:9464"}) {
     CHECK(one("[http]\nlisten = \"" + std::string(bad) + "\"") ==
@@ -196,7 +196,7 @@ TEST_CASE("Config: names, addresses and what is required") {
               "'kafka'"});
   CHECK(problems_of("[job]\nname = \"m\"\n[source]\ntype = \"file\"\npath = \"x\"\n") ==
         Lines{"device.toml: error: 'source.kafka.properties.bootstrap.servers' is required: a group of 4 "
-              "devices meets through a broker"});
+              "devices forms through a broker"});
   CHECK(problems_of("[job]\nname = \"m\"\ndevices = 1\n[source]\ntype = \"synthetic\"\n").empty());
   CHECK(problems_of("[job]\nname = \"m\"\ndevices = 1\n[source]\ntype = \"file\"\n") ==
         Lines{"device.toml:5:8: error: 'source.path' is required for source.type = 'file'"});

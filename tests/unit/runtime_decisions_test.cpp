@@ -202,7 +202,7 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   for (const auto& sentence : story.sentences) said += sentence + "\n";
   CAPTURE(said);
   CHECK(contains(said, "The gradients of 104 rows were averaged"));
-  CHECK(contains(said, "Each sent all parameters uncompressed, summed by gather: a payload of"));
+  CHECK(contains(said, "Each device sent all parameters uncompressed, summed by gather: a payload of"));
   CHECK(contains(said, "a was assigned 40 rows: 0 waiting, and 500.0 rows/s in a tick of 100 ms."));
   CHECK(contains(said,
                  "b was assigned 64 rows: 0 waiting, and 10000.0 rows/s in a tick of 100 ms; limited by "

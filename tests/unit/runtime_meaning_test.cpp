@@ -63,9 +63,9 @@ TEST_CASE("Meaning: a state whose numbers mean something else is refused with bo
   const Job job;
   CHECK(refusal(job, job) == "");
   CHECK(refusal(job, {.classes = R"(["broken", "worn", "ok"])"}) ==
-        "its values have another meaning: classes [ok, worn, broken], here [broken, worn, ok]");
+        "its values have a different meaning: classes [ok, worn, broken], here [broken, worn, ok]");
   CHECK(refusal(job, {.features = R"(["rms", "temp", "current[0:3]"])"}) ==
-        "its values have another meaning: features [temp, rms, current[0], current[1], current[2]], here "
+        "its values have a different meaning: features [temp, rms, current[0], current[1], current[2]], here "
         "[rms, temp, current[0], current[1], current[2]]");
   const struct {
     Job other;
@@ -91,7 +91,7 @@ TEST_CASE("Meaning: a state whose numbers mean something else is refused with bo
 TEST_CASE("Meaning: units are part of it, number by number") {
   const Job one{.more = "scale = [1, 2, 3, 4, 5]\nshift = 0.5"};
   CHECK(refusal(one, {.more = "scale = [1, 2, 3, 5, 4]\nshift = 0.5"}) ==
-        "its values have another meaning: scale [1, 2, 3, 4, 5], here [1, 2, 3, 5, 4]");
+        "its values have a different meaning: scale [1, 2, 3, 4, 5], here [1, 2, 3, 5, 4]");
   CHECK(
       contains(refusal(one, {.more = "scale = [1, 2, 3, 4, 5]\nshift = 0.25"}), "shift [0.5], here [0.25]"));
   const Job raw{.format = "raw", .classes = "", .more = "shape = [5]"};
@@ -132,7 +132,8 @@ TEST_CASE(
     return all + "]";
   };
   CHECK(refusal({.features = names(-5)}, {.features = names(1234)}) ==
-        "its values have another meaning: features [3000 of them, number 1234 is sensor1234], here [3000 of "
+        "its values have a different meaning: features [3000 of them, number 1234 is sensor1234], here [3000 "
+        "of "
         "them, number 1234 is sensor1235]");
   Job long_names;
   long_names.features = "[\"" + std::string(600'000, 'x') + "\"]";

@@ -104,7 +104,7 @@ TEST_CASE("Private part: one that cannot be used, or is another state's, is name
   std::filesystem::copy(b.path({3, 4}, ".private"), b.path({3, 5}, ".private"));
   CHECK_FALSE(b.read({3, 5}));
   REQUIRE(b.problems.size() == 1);
-  CHECK(contains(b.problems[0], "of another state"));
+  CHECK(contains(b.problems[0], "belongs to a different state"));
   std::filesystem::resize_file(b.path({3, 4}, ".private"), 40);
   CHECK_FALSE(b.read({3, 4}));
   REQUIRE(b.problems.size() == 2);

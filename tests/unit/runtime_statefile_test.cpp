@@ -338,7 +338,7 @@ TEST_CASE("State file: an average with a number that is not finite is refused") 
   };
   CHECK(problem().empty());
   state.model.average().as<float>()[7] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(contains(problem(), "its average of parameters contains a number that is not finite"));
+  CHECK(contains(problem(), "its average of parameters contains a value that is not finite"));
 }
 
 TEST_CASE(

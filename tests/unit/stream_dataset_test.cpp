@@ -103,7 +103,7 @@ TEST_CASE("Dataset: a broken IDX file is an error that names file and byte") {
   says(attempt(std::string("\0\0\x0d\3", 4) + images(1, 1), labels(3)), "byte 2");
   says(attempt(std::string("\0\0\x08\3\0\0", 6), labels(3)), "byte 6: the header ends early");
   says(attempt(std::string("\0\0\x08\3", 4) + std::string(12, '\xff'), labels(3)), "too large");
-  says(attempt("\x1f\x8b\x08 not gzip", labels(3)), "cannot be unpacked");
+  says(attempt("\x1f\x8b\x08 not gzip", labels(3)), "cannot be decompressed");
 }
 
 TEST_CASE("Dataset: a truncated gzip file is an error, not a shorter data set") {

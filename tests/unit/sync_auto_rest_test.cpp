@@ -138,7 +138,7 @@ TEST_CASE("Auto: movements within their noise are no streams that differ, and it
     differ += contains(plan.why, "streams differ") ? 1 : 0;
   }
   CHECK(differ < 10);
-  CHECK_MESSAGE(contains(group.state().last.why, "deltas are within their noise"), group.state().last.why);
+  CHECK_MESSAGE(contains(group.state().last.why, "deltas do not exceed their noise"), group.state().last.why);
   CHECK(group.state().last.next.steps() == 32);
 }
 

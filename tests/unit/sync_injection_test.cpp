@@ -97,7 +97,7 @@ TEST_CASE("Injection: bytes that are no rows of this job are refused in words") 
     return decoded ? std::string() : decoded.error().message;
   };
   CHECK(why(bytes, shape, 4).empty());
-  CHECK(why({bytes.begin(), bytes.begin() + 7}, shape, 4).find("cut short") != std::string::npos);
+  CHECK(why({bytes.begin(), bytes.begin() + 7}, shape, 4).find("truncated") != std::string::npos);
   CHECK(why({bytes.begin(), bytes.end() - 1}, shape, 4).find("length") != std::string::npos);
   CHECK(why(bytes, shape, 3).find("too many") != std::string::npos);
   CHECK(why(changed(bytes, 0, 0), shape, 4).find("none") != std::string::npos);

@@ -52,9 +52,10 @@ TEST_CASE("Membership: a second process with a state of another run leaves the f
   form_and_save(g, {"a", "b"});
   g.start(twin(g, 2), "twin");
   g.nodes.at("twin").membership->announce_state({9, 500}, "d", 5000);
-  check_kept(g, {"a", "b"},
-             "the saved state 9.500 of a is of another run: the control topic of job mnist has 1 views. To "
-             "start over, start every device with --new-run");
+  check_kept(
+      g, {"a", "b"},
+      "the saved state 9.500 of a is of a different run: the control topic of job mnist has 1 views. To "
+      "start over, start every device with --new-run");
 }
 
 TEST_CASE(

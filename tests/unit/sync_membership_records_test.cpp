@@ -102,7 +102,8 @@ TEST_CASE("Control records: what is not ours is refused and the message says why
   CHECK(why(R"({"version":2,"job":"mnist","type":"close"})") ==
         "control record: version 2, this build supports 1");
   CHECK(why(R"({"version":1,"type":"close"})") == "control record: no job");
-  CHECK(why(R"({"version":1,"job":"other","type":"close"})") == "control record: it belongs to another job");
+  CHECK(why(R"({"version":1,"job":"other","type":"close"})") ==
+        "control record: it belongs to a different job");
   CHECK(why(R"({"version":1,"job":"mnist","type":"rollback"})") == "control record: unknown type 'rollback'");
   CHECK(why(R"({"version":1,"job":"mnist","type":7})") == "control record: unknown type ''");
   const std::string head = R"({"version":1,"job":"mnist","type":"close",)";

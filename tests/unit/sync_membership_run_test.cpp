@@ -34,7 +34,7 @@ TEST_CASE("Membership: a state of another run is refused at once, with what to d
   REQUIRE(error);
   CHECK(error->code == ErrorCode::invalid_config);
   CHECK(error->message ==
-        "the saved state 3.500 of a is of another run: the control topic of job mnist has 0 views. To "
+        "the saved state 3.500 of a is of a different run: the control topic of job mnist has 0 views. To "
         "start over, start every device with --new-run");
   CHECK_FALSE(group.nodes.at("b").error);
 }

@@ -41,7 +41,7 @@ std::vector<KeyFault> check(const Settings& settings, std::string_view model) {
   return faults;
 }
 
-/// Each script is a different model.
+/// Every script defines a different model.
 std::string state_name(const Settings& settings) {
   return std::string(name) + "-" + settings.text(script_sha256_key.name).substr(0, 12);
 }
@@ -50,7 +50,7 @@ std::string state_name(const Settings& settings) {
 
 extern const ModelEntry model_torchscript;
 const ModelEntry model_torchscript{.name = name,
-                                   .help = "your own: a module saved by torch.jit, model.file",
+                                   .help = "a user's module, saved by torch.jit, in model.file",
                                    .make = make,
                                    .try_out = try_script,
                                    .keys = keys,

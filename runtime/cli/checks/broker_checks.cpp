@@ -82,9 +82,8 @@ Check absent_control_check(const Config& config, const std::string& topic) {
   const auto meant =
       topics ? nearest_but_number(config.job.name, stream::jobs_among(topics.value())) : std::string();
   if (!meant.empty())
-    return {"topic " + topic, CheckLevel::warn,
-            "does not exist yet, but there is one for job '" + meant + "'",
-            "check job.name: all devices of a job need the same"};
+    return {"topic " + topic, CheckLevel::warn, "does not exist yet, but one exists for job '" + meant + "'",
+            "check job.name: it must be equal on all devices of a job"};
   return {"topic " + topic, CheckLevel::ok, "does not exist yet; the first device creates it", ""};
 }
 

@@ -93,7 +93,8 @@ Check data_dir_check(const Config& config) {
   file << "x" << std::flush;
   const bool writable = !error && file.good();
   std::filesystem::remove(probe, error);
-  for (const auto& folder : made) std::filesystem::remove(folder, error);  // a check leaves nothing behind
+  for (const auto& folder : made)
+    std::filesystem::remove(folder, error);  // removes the folders created by this check
   if (writable) return {"data directory", CheckLevel::ok, dir + " is writable", ""};
   return {"data directory", CheckLevel::fail, dir + " is not writable",
           "create it for this user, or choose another with --data-dir"};

@@ -40,7 +40,7 @@ Check token_check(const Config& config);
 Check device_check(const Config& config);
 /// Checks that the processor has instructions for the format in model.autocast: without them a step takes
 /// several times as long (docs/RESULTS.md). Empty for "off", on a GPU, and if the device cannot be made,
-/// which device_check() reports. Makes the device. `processor`: its flags as in /proc/cpuinfo.
+/// which device_check() reports. Constructs the device. `processor`: its flags as in /proc/cpuinfo.
 std::vector<Check> autocast_checks(const Config& config, const std::string& processor);
 /// CPU flags of this machine; empty if unknown.
 std::string processor_flags();

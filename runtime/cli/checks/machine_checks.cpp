@@ -130,7 +130,7 @@ Check gloo_check() {
             "build with LibTorch: cmake --preset release"};
   }
   return {"Gloo copies", CheckLevel::fail, fmt::format("{}: {}", copies.size(), fmt::join(copies, ", ")),
-          "two copies crash each other; do not link or preload libgloo"};
+          "two copies in one process crash; do not link or preload libgloo"};
 }
 
 std::vector<Check> machine_checks() {

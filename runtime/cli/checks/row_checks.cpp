@@ -104,11 +104,11 @@ Check judged_labels(const std::string& topic, const std::vector<RowSurvey>& of_p
       of_partition, [](const RowSurvey& survey) { return survey.labels().rows() >= rows_to_compare; });
   if (known < 2) return {name, CheckLevel::ok, "too few to compare partitions", ""};
   const double skew = sync::policy::skew_of(label_counts(of_partition));
-  const auto apart = fmt::format("skew between partitions {:.2f} (0 alike, 1 nothing in common)", skew);
+  const auto apart = fmt::format("skew between partitions {:.2f} (0: same labels, 1: no common label)", skew);
   if (skew < far_apart) return {name, CheckLevel::ok, apart, ""};
   return {name, CheckLevel::warn, apart,
           "rows are partitioned by content, perhaps by key: devices see different labels, "
-          "which costs bytes (docs/howto/synchronize.md, Streams that differ)"};
+          "which increases traffic (docs/howto/synchronize.md, Streams that differ)"};
 }
 
 /// Compares labels between all partitions of a topic, on all devices.

@@ -72,7 +72,7 @@ class BrokerCommand final : public Command {
         ->expected(1)
         ->allow_extra_args(false)
         ->take_all();
-    app_->add_flag("--until-eof", until_eof_, "also end when stdin is closed");
+    app_->add_flag("--until-eof", until_eof_, "also exit when stdin is closed");
     app_->footer(broker_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }

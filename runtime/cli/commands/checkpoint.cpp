@@ -35,8 +35,8 @@ class CheckpointCommand final : public Command {
       : app_(root.add_subcommand("checkpoint", "saved states: ls, show, verify, prune, restore, export")),
         ls_(app_->add_subcommand("ls", "the checkpoints of this device, newest first")),
         show_(app_->add_subcommand("show", "one state: stamp, digest, partitions")),
-        verify_(app_->add_subcommand("verify",
-                                     "read every byte; without FILE, of all checkpoints of this device")),
+        verify_(
+            app_->add_subcommand("verify", "check every byte of FILE, or of all checkpoints of this device")),
         prune_(app_->add_subcommand("prune",
                                     "delete all except the newest usable ones; only for a stopped device")),
         restore_(app_->add_subcommand(
@@ -252,7 +252,8 @@ class CheckpointCommand final : public Command {
         rows.is_null() ? "unknown number of rows (the newer files are damaged)" : rows.dump() + " rows");
     for (const auto& [partition, range] : offsets.items())
       terminal.out << fmt::format("  {}  offsets {} to {}\n", partition, range[0].dump(), range[1].dump());
-    terminal.out << "In a group: restore on every device before starting any; the best state wins.\n";
+    terminal.out << "In a group: restore on every device before starting any: the group resumes from the "
+                    "best state.\n";
   }
 
   /// Describes the exported model's input. A shift is added before normalization.

@@ -39,8 +39,8 @@ std::string whole_number(const std::string& text) {
   return error == std::errc{} && read == end ? "" : "'" + text + "' is not a whole number";
 }
 
-/// Explains up to the newest `last` rounds, or the newest matching one, in one pass. Holds no more rounds in
-/// memory than it shows.
+/// Explains up to the newest `last` rounds, or the newest matching one, in one pass. Keeps only the rounds to
+/// show in memory.
 class StoryPrinter {
  public:
   StoryPrinter(std::size_t last, std::optional<std::uint64_t> view, std::optional<std::uint64_t> round)

@@ -26,7 +26,7 @@ constexpr const char* demo_footer = R"(Examples:
   kill -9 PID                                     during the demo, elsewhere: kill one device or all; the others
                                                   wait, it is restarted, the group resumes, no row is lost
 
-After half the time the slowest stream becomes four times as fast. Ctrl-C ends all processes.)";
+After half the time the slowest stream becomes four times as fast. Ctrl-C stops all processes.)";
 
 class DemoCommand final : public Command {
  public:
@@ -74,7 +74,7 @@ class DemoCommand final : public Command {
     // With --json only the result goes to stdout. Redrawing needs a terminal.
     const bool draws = terminal.interactive && !json_;
     auto& show = json_ ? terminal.err : draws ? terminal.out_screen() : terminal.out;
-    show << fmt::format("{} devices, streams of {} rows/s, from second {:g} on {}; {:g} s; Ctrl-C ends it\n",
+    show << fmt::format("{} devices, streams of {} rows/s, from second {:g} on {}; {:g} s; Ctrl-C stops it\n",
                         plan.devices(), text_of(plan.rates), plan.change_at, text_of(plan.second_rates),
                         plan.seconds)
          << std::flush;
@@ -125,8 +125,8 @@ class DemoCommand final : public Command {
 
   static std::string headline(const DemoOutcome& outcome, bool interrupted) {
     const auto after = human_seconds(outcome.seconds);
-    if (interrupted) return fmt::format("Interrupted after {}; all processes have ended.", after);
-    if (!outcome.played) return fmt::format("Failed after {}; all processes have ended.", after);
+    if (interrupted) return fmt::format("Interrupted after {}; all processes have exited.", after);
+    if (!outcome.played) return fmt::format("Failed after {}; all processes have exited.", after);
     return fmt::format("Result after {}:", after);
   }
 
@@ -162,7 +162,8 @@ class DemoCommand final : public Command {
     return Error{ErrorCode::io, "the ledger does not balance: " + verdict.text};
   }
 
-  /// After an early end devices stopped in different rounds or left no state: one state suffices.
+  /// After an early exit the devices may have stopped in different rounds or left no state: one state
+  /// suffices.
   static Result<Evaluation> measure_remainder(const DemoPlan& plan) {
     for (std::size_t i = 0; i < plan.devices(); ++i) {
       if (!std::filesystem::exists(state_of(plan, i))) continue;

@@ -192,7 +192,8 @@ class FeedCommand final : public Command {
     app_->add_option("--seed", flags_.seed, "seed of the order of records")->capture_default_str();
     app_->add_flag("--in-order", flags_.in_order, "keep the order of the data: no shuffling")
         ->excludes("--seed");
-    app_->add_option("--labels-per-device", flags_.labels_per_device, "each partition sees only N classes")
+    app_->add_option("--labels-per-device", flags_.labels_per_device,
+                     "each partition gets rows of only N classes")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
     app_->add_flag("--json", flags_.json, "print the result as one JSON object, on the last line of stdout");
@@ -204,8 +205,8 @@ class FeedCommand final : public Command {
     app_->add_option("--second-rates", flags_.second_rates, "rates after --change-at")->type_name("R[,R...]");
     app_->add_option("--change-at", flags_.change_at, "start of the second rates")->type_name("SECONDS");
     app_->add_option("--seconds,--duration", flags_.duration, "stop after this time")->type_name("SECONDS");
-    app_->add_flag("--repeat", flags_.repeat, "restart at the end of the data, reshuffled");
-    app_->add_option("--job", flags_.job, "the job that consumes it, for --pace")->type_name("NAME");
+    app_->add_flag("--repeat", flags_.repeat, "start over at the end of the data, reshuffled");
+    app_->add_option("--job", flags_.job, "job that consumes the topic, for --pace")->type_name("NAME");
     app_->add_flag("--pace", flags_.pace, "wait for the job's committed offsets (for the embedded broker)");
   }
 

@@ -40,7 +40,7 @@ Json tensors_json(const std::vector<devices::ScriptTensor>& tensors) {
 class ModelCommand final : public Command {
  public:
   explicit ModelCommand(CLI::App& root)
-      : app_(root.add_subcommand("model", "your own models: inspect")),
+      : app_(root.add_subcommand("model", "custom models: inspect")),
         inspect_(app_->add_subcommand("inspect", "describe a TorchScript file and check that it runs")) {
     app_->require_subcommand(1);
     app_->footer(model_footer);

@@ -29,7 +29,7 @@ Decodes records as configured. Below the rows it prints feature ranges, label co
 drop reasons, and the keys to set (--rows 1000 | tail -n 40).
 Reads the partitions claimed by the configuration, or all if it claims none of this topic. Joins no group,
 commits nothing.
-Ends after --rows rows, or at the end of the topic. --from latest shows the newest rows.)";
+Stops after --rows rows, or at the end of the topic. --from latest shows the newest rows.)";
 
 struct PeekFlags {
   std::string topic;
@@ -200,7 +200,7 @@ class PeekCommand final : public Command {
     const TopicReading reading{properties,         flags_.topic, peek_group(config.job.name),
                                partitions.value(), start,        flags_.rows};
     StopRequest stop{0};
-    const SignalHandlers handlers(stop);  // until here a signal ends the process at once
+    const SignalHandlers handlers(stop);  // before this line a signal kills the process immediately
     decoder.value()->watch_narrowing(true);
     Peeker peeker(flags_, config, *decoder.value(), terminal.out);
     const auto show = [&](const Record& record) { return peeker.show(record); };

@@ -24,10 +24,10 @@ constexpr const char* run_footer = R"(Examples:
 
 On a terminal it shows one status line; a pipe gets a line every 10 s (with --json on stderr).
 
-SIGTERM or Ctrl-C finishes the round and exits with 0; the others wait for the device. A second signal exits at once.
-To stop all devices: rivulet stop.
+SIGTERM or Ctrl-C finishes the round and exits with 0; the others wait for the device. A second signal exits
+immediately. To stop all devices: rivulet stop.
 
---stop-after rows and rounds count for the whole group, from its first view after its last regular end (limit
+--stop-after rows and rounds count for the whole group, from its first view after its last regular stop (limit
 reached, rivulet stop, or SIGTERM to all members). Processes killed and restarted continue the count; a later run
 on the same state starts a new one. Seconds count from the start of each process, and so do rows and rounds without a
 control topic.)";
@@ -37,14 +37,15 @@ class RunCommand final : public Command {
   explicit RunCommand(CLI::App& root)
       : app_(root.add_subcommand("run", "run one device: consume, train, synchronize with its peers")) {
     flags_.add_to(*app_);
-    app_->add_option("--stop-after", stop_after_, "end the whole group in the same round")
+    app_->add_option("--stop-after", stop_after_, "stop the whole group in the same round at this limit")
         ->type_name("rows=N|rounds=N|seconds=N")
         ->envname("RIVULET_STOP_AFTER");
-    app_->add_flag("--dry-run", dry_run_, "consume, decode, forward, backward; change nothing")
+    app_->add_flag("--dry-run", dry_run_, "consume, decode and compute gradients, but change nothing")
         ->envname("RIVULET_DRY_RUN");
-    app_->add_flag("--new-run", new_run_,
-                   "start over: on all devices, after the job has ended (rivulet stop); old checkpoints are "
-                   "kept in checkpoints/before-N");
+    app_->add_flag(
+        "--new-run", new_run_,
+        "start over; on all devices, after the job has stopped (rivulet stop); old checkpoints are "
+        "kept in checkpoints/before-N");
     app_->add_flag("--json", json_, "print the summary as one JSON object, on the last line of stdout")
         ->envname("RIVULET_JSON");
     app_->footer(run_footer);

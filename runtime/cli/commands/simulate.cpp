@@ -28,15 +28,16 @@ constexpr const char* simulate_footer = R"(Examples:
   rivulet simulate --devices 3 --profile 1ms+8000,10ms+500 --own-link 10mbit/5ms --faults day.txt
   rivulet simulate --devices 1000 --trace diurnal:20 --timing-only --stop-after rounds=20
 
-Runs the same job with all devices in one process under a virtual clock: the same seed gives the same bytes.
-A device takes FIXED + rows / RATE per batch, as set by --profile FIXED+RATE (one per device, repeated).
+Runs the same job with all devices in one process under a virtual clock. The same seed gives the same
+output, byte for byte. A device takes FIXED + rows / RATE per batch, as set by --profile FIXED+RATE (one per
+device, repeated).
 
 Traces, in rows/s:
   constant:RATE               same for every device
   S1  S2  S1'  S2'            drawn once per device, as in ScaDLES: uniform with mean 38 or 300, normal with
                               mean 64 or 256
   diurnal:MEAN[,SECONDS]      periodic over a day of SECONDS, each device in its own time zone
-  bursty:MEAN[,SECONDS]       five times the mean during a fifth of the time, otherwise silent
+  bursty:MEAN[,SECONDS]       20 % of the time at five times the mean, otherwise silent
   recorded:FILE[,FILE...]     lines SECOND,RATE
 
 Faults, one per line; a device is given by number, letter or id:
@@ -265,10 +266,11 @@ class SimulateCommand final : public Command {
     app_->add_option("--profile", flags_.profile,
                      "time per batch of each device (overrides both --profile-*)")
         ->type_name("FIXED+RATE[,...]");
-    app_->add_option("--own-link", flags_.own_link,
-                     "link of each device, shared by all its peers; BURST: bytes that pass at once after "
-                     "idle time, as in a "
-                     "token bucket")
+    app_->add_option(
+            "--own-link", flags_.own_link,
+            "link of each device, shared by all its peers; BURST: bytes that pass without delay after "
+            "idle time, as in a "
+            "token bucket")
         ->type_name("BANDWIDTH[/LATENCY[/BURST]][,...]");
     app_->add_option("--faults", flags_.faults, "script of faults and other events (below)")
         ->type_name("FILE");
@@ -327,7 +329,7 @@ class SimulateCommand final : public Command {
                                 human_seconds(result.real_seconds), grouped(result.events));
   }
 
-  /// Reports faults after the end of the simulation, which must not count as survived.
+  /// Reports faults scheduled after the end of the simulation: they must not count as survived.
   static void report_faults(Terminal& terminal, const std::vector<Fault>& faults,
                             const SimulateResult& result) {
     const auto missed = std::count_if(faults.begin(), faults.end(), [&](const Fault& fault) {

@@ -18,14 +18,14 @@ constexpr const char* stop_footer = R"(Examples:
   rivulet stop --job mnist --brokers localhost:9092 --timeout 1m
 
 All devices finish the same round, save a last checkpoint, commit their offsets and exit with 0, including devices
-that wait for others. A restart resumes the job. To end only one device, send SIGTERM; the others wait for it.
-Exit codes: 0 if all have ended, 75 if a device has not confirmed in time (it is named), 69 if the control topic
-does not exist.)";
+that wait for others. A restart resumes the job. To stop only one device, send it SIGTERM; the others wait for it.
+Exit codes: 0 if all have stopped, 75 if a device (named in the message) has not confirmed in time,
+69 if the control topic does not exist.)";
 
 class StopCommand final : public Command {
  public:
   explicit StopCommand(CLI::App& root)
-      : app_(root.add_subcommand("stop", "end all devices of a job, in the same round")) {
+      : app_(root.add_subcommand("stop", "stop all devices of a job in the same round")) {
     flags_.add_to(*app_, {"--brokers"});
     app_->add_option("--job", job_, "name of the job (job.name)")->type_name("NAME");
     app_->add_option("--timeout", timeout_, "maximum wait for the devices")
@@ -61,21 +61,22 @@ class StopCommand final : public Command {
     for (const auto& device : report.silent) {
       const auto who = fmt::format("{} (host {}, pid {})", device.id, device.host, device.pid);
       if (device.lost) {
-        terminal.out << who << " did not answer: its peers had already lost it\n";
+        terminal.out << who << " did not confirm: its peers had lost it before\n";
       } else {
-        terminal.err << who << " has not confirmed its end\n";
+        terminal.err << who << " has not confirmed that it stopped\n";
       }
     }
     if (report.complete()) {
-      terminal.out << "job " << job << " has ended\n";
+      terminal.out << "job " << job << " has stopped\n";
       return ExitCode::ok;
     }
     return report_error(
-        terminal, {ErrorCode::timed_out,
-                   fmt::format("not every device of job {} has confirmed its end within {}: killed or "
-                               "disconnected. The job is stopped anyway: a device that reads the STOP later "
-                               "ends then, and --new-run can start over",
-                               job, timeout_)});
+        terminal,
+        {ErrorCode::timed_out,
+         fmt::format("not every device of job {} has confirmed within {} that it stopped: killed or "
+                     "disconnected. The job is stopped anyway: a device that reads the STOP later "
+                     "stops then, and --new-run can start over",
+                     job, timeout_)});
   }
 
   CLI::App* app_;

@@ -24,7 +24,7 @@ constexpr const char* top_footer = R"(Examples:
   rivulet top 10.0.0.7:9464 --token-file token --interval 5s
   rivulet top --count 10 | tee log                in a pipe: one line per update
 
-Ends with Ctrl-C. On a terminal it shows a table of the group, a chart of the loss since its start, and a sentence on
+Ctrl-C exits. On a terminal it shows a table of the group, a chart of the loss since it started, and a sentence on
 the last round; for more, see rivulet status. If a device stops answering, it is named and polled until it returns.)";
 
 class TopCommand final : public Command {
@@ -55,7 +55,7 @@ class TopCommand final : public Command {
     const SignalHandlers handlers(stop);
     ScreenPainter painter(terminal.out_screen());
     const RealClock clock;
-    // Ends when the reader closed the pipe.
+    // Stops when the reader has closed the pipe.
     for (int look = 0; stop.load() == 0 && terminal.out.good() && (count_ == 0 || look < count_); ++look) {
       if (look > 0) answer = fetch_all(pages_, &stop);
       if (stop.load() != 0) break;  // the stop may have cancelled the request

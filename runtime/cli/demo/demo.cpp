@@ -75,7 +75,7 @@ DemoOutcome Demo::play() {
   if (redraw_) painter_.emplace(show_);
   outcome.played = play_to_the_end();
   painter_.reset();
-  // Clients first: if the broker ended before them, their logs would fill with errors.
+  // Clients first: if the broker exited before them, their logs would fill with errors.
   std::vector<Child*> children;
   for (auto* group : {&devices_, &feeder_}) {
     for (auto& child : *group) children.push_back(&child);
@@ -88,7 +88,7 @@ DemoOutcome Demo::play() {
   return outcome;
 }
 
-/// Call before the embedded broker ends; its logs end with it.
+/// Call before the embedded broker exits: its topics are lost then.
 Result<std::vector<stream::LogEnds>> Demo::ends_of_logs() const {
   std::vector<stream::TopicPartition> partitions;
   partitions.reserve(plan_.devices());
@@ -181,10 +181,10 @@ Status Demo::watch() {
     if (all_devices_ended()) return check_children();
     if (auto status = check_children(); !status) return status;
     if (!formed_at_ && clock_.now() > began_ + forming_deadline) {
-      return Error{ErrorCode::unavailable, "the devices did not find each other within 60 s"};
+      return Error{ErrorCode::unavailable, "the group did not form within 60 s"};
     }
     if (time_is_over()) {
-      return Error{ErrorCode::timed_out, "a device did not end after its time"};
+      return Error{ErrorCode::timed_out, "a device did not exit in time"};
     }
     pause_ms(250);
   }
@@ -197,7 +197,7 @@ bool Demo::all_devices_ended() {
                                     [](Child& child) { return child.exit_code().has_value(); });
 }
 
-/// The first cause counts: exit code 75 only means that a peer died.
+/// The first cause counts: exit code 75 only means that a peer was lost.
 Status Demo::check_children() {
   for (auto* group : {&broker_, &feeder_})
     for (auto& child : *group)
@@ -214,9 +214,9 @@ Status Demo::check_children() {
 
 Error Demo::death_of(Child& child) const {
   const int code = child.exit_code().value_or(0);
-  const auto how =
-      code > 128 ? fmt::format("was ended by signal {}", code - 128) : fmt::format("ended with {}", code);
-  return {ErrorCode::unavailable, fmt::format("{} {}; end of its log:\n    {}", child.name(), how,
+  const auto how = code > 128 ? fmt::format("was killed by signal {}", code - 128)
+                              : fmt::format("exited with code {}", code);
+  return {ErrorCode::unavailable, fmt::format("{} {}; last lines of its log:\n    {}", child.name(), how,
                                               fmt::join(child.last_log_lines(log_lines), "\n    "))};
 }
 
@@ -244,7 +244,7 @@ void Demo::look_at_clock() {
 
 void Demo::look_at(std::size_t i) {
   const auto page = http_get("127.0.0.1", plan_.http_ports[i], "/api/v1/status");
-  if (!page) return;  // not up yet, or ended
+  if (!page) return;  // not up yet, or exited
   auto report = read_node_report(page.value(), "{}");
   if (!report) return;
   DeviceView seen(std::move(*report));

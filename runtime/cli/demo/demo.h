@@ -23,15 +23,15 @@ namespace rivulet::runtime::cli {
 
 /// Results of the demo's processes.
 struct DemoOutcome {
-  Status played = ok();            ///< cancelled: ended by a signal
-  std::vector<Summary> summaries;  ///< of the devices that were started
-  /// End offsets of the partitions, queried after all devices ended.
+  Status played = ok();            ///< cancelled: stopped by a signal
+  std::vector<Summary> summaries;  ///< summaries of the started devices
+  /// End offsets of the partitions, queried after all devices exited.
   Result<std::vector<stream::LogEnds>> log_ends{std::vector<stream::LogEnds>{}};
-  bool complete = true;  ///< all devices printed a summary; otherwise some are the last seen
-  double seconds = 0;    ///< from the first process start to the last exit
+  bool complete = true;  ///< all devices printed a summary; otherwise some come from the last page seen
+  double seconds = 0;    ///< time from the first process start to the last exit
 };
 
-/// Starts a broker, the devices and a feeder as separate processes, shows them, and always ends them all.
+/// Starts a broker, the devices and a feeder as separate processes, shows them, and always stops them all.
 /// Restarts a device that was killed. Owner: the main thread (children die with it).
 class Demo {
  public:
@@ -48,7 +48,7 @@ class Demo {
   Status watch();
   Status check_children();
   Error death_of(Child& child) const;
-  // demo_restarts.cpp: devices that end early
+  // demo_restarts.cpp: devices that exit early
   Status tend_devices();
   void notice_end(std::size_t device);
   Status start_again(std::size_t device);
@@ -89,9 +89,9 @@ class Demo {
     std::optional<TimePoint> start_at;  ///< time of the next start, if any
   };
   std::vector<Life> lives_;  // [device]
-  TimePoint last_start_{};   // of any device
+  TimePoint last_start_{};   // last start of any device
   GroupView view_;
-  TimeToAccuracy time_to_accuracy_;  // from the curve: a restarted device loses it
+  TimeToAccuracy time_to_accuracy_;  // computed from the curve: a restarted device loses its times
   std::vector<std::deque<std::pair<double, std::uint64_t>>>
       trained_;  // per device: (second, rows), recent seconds
 };

@@ -27,7 +27,7 @@ std::string words_of_end(const std::string& name, int pid, const DeviceEnd& end)
   const auto how = !end.signal              ? std::string("has left")
                    : *end.signal == SIGKILL ? std::string("was killed")
                                             : fmt::format("was killed by signal {}", *end.signal);
-  return fmt::format("{} (pid {}) {}; starting it again", name, pid, how);
+  return fmt::format("{} (pid {}) {}; restarting it", name, pid, how);
 }
 
 }  // namespace rivulet::runtime::cli

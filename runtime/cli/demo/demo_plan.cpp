@@ -174,7 +174,7 @@ loss      = "cross_entropy"
 optimizer = {{ name = "sgd", lr = 0.05, momentum = 0.9 }}
 
 [checkpoint]
-every = {{ rounds = 500, interval = "2s" }}  # the embedded broker retains seconds; offsets are committed with checkpoints
+every = {{ rounds = 500, interval = "2s" }}  # the embedded broker retains only seconds; offsets are committed with checkpoints
 
 [sync]
 on_peer_loss = "reform"  # a killed device is restarted; the others wait for it and resume

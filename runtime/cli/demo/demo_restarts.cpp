@@ -5,18 +5,18 @@
 
 #include "runtime/cli/demo/demo.h"
 
-// Devices that end before the demo does: killed ones are restarted.
+// Devices that exit before the demo does: killed ones are restarted.
 namespace rivulet::runtime::cli {
 namespace {
 
 constexpr auto restart_pause = std::chrono::milliseconds(1500);  ///< long enough to show the others waiting
 constexpr auto missed_after = std::chrono::seconds(1);           ///< maximum age of the others' pages
 constexpr double least_seconds = 1;  ///< minimum training time if the whole group was lost at the end
-constexpr double end_slack_s = 20;   ///< time for a device to end after its training
+constexpr double end_slack_s = 20;   ///< time for a device to exit after its training
 
 }  // namespace
 
-/// Notices ended devices and restarts those that are due.
+/// Detects exited devices and restarts those that are due.
 Status Demo::tend_devices() {
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     auto& life = lives_[i];
@@ -61,7 +61,7 @@ DeviceEnd Demo::end_of(std::size_t i) {
           .restarts = life.restarts};
 }
 
-/// Devices that end together leave no peer in state forming.
+/// Devices that exit together leave no peer in state forming.
 bool Demo::others_wait() {
   for (std::size_t i = 0; i < devices_.size(); ++i)
     if (!devices_[i].exit_code() && view_.devices[i].state == "forming") return true;

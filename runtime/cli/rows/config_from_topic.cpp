@@ -122,8 +122,8 @@ Result<RowSurvey> survey_of(const Config& config, const std::vector<std::string>
   return survey;
 }
 
-/// Adds keys that bring features near 0 and 1. Scale stays "auto" (adapts) where the format supports it; a
-/// shift preserves what narrowing to 32 bits would lose. Raw rows get both as constants.
+/// Adds keys that bring features near mean 0 and deviation 1. Scale stays "auto" (adapts) where the format
+/// supports it; a shift preserves what narrowing to 32 bits would lose. Raw rows get both as constants.
 void add_scale(Keys& keys, const Keys& unscaled, const Config& plain, const RowSurvey& survey,
                const Guess& guess, std::vector<std::string>& notes) {
   if (const auto shifts = survey.shifts(); !shifts.empty()) {

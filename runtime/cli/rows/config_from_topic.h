@@ -15,7 +15,7 @@ namespace rivulet::runtime::cli {
 
 struct TopicConfig {
   std::string text;                ///< content of the file
-  std::vector<std::string> notes;  ///< for the user: what was and was not guessed
+  std::vector<std::string> notes;  ///< notes for the user on guessed and missing keys
 };
 
 /// `brokers`: --brokers, --set and similar input; overrides guesses. Reads the newest `rows` records of all
@@ -31,9 +31,9 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
 
 /// Existing jobs and data directories.
 struct JobNames {
-  std::vector<std::string> jobs;                     ///< with a control topic
-  std::function<bool(const std::string&)> is_new;    ///< the control topic of this job is empty
-  std::function<bool(const std::string&)> is_taken;  ///< its data directory exists
+  std::vector<std::string> jobs;                     ///< jobs with a control topic
+  std::function<bool(const std::string&)> is_new;    ///< True if the job's control topic is empty
+  std::function<bool(const std::string&)> is_taken;  ///< True if the job's data directory exists
 };
 /// Chooses a job name. Prefers a job whose control topic is still empty, as made by `rivulet broker --job`:
 /// the one named like the topic, or the only one. Otherwise "readings-1" for topic "readings", with the first

@@ -110,10 +110,10 @@ std::string FeatureRanges::describe(const Config::Decode& decode) const {
   if (columns_.empty() || rows_ < 2) return {};
   const auto columns = grouped(decode);
   const bool alike = columns.size() == 1 && columns_.size() > 1;
-  auto text =
-      table(decode.normalize ? "values in the records; the model gets them with mean 0 and deviation 1"
-                             : "input of the model",
-            "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
+  auto text = table(
+      decode.normalize ? "values in the records; the model receives them normalized to mean 0 and deviation 1"
+                       : "input of the model",
+      "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
   const auto better = advice(decode);
   if (!better) return text;
   return text + fmt::format(

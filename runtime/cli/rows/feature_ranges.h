@@ -9,7 +9,8 @@
 
 namespace rivulet::runtime::cli {
 
-/// Ranges of the features in sampled rows, and the scale and shift that bring them near 0 and 1. One thread.
+/// Ranges of the features in sampled rows, and the scale and shift that bring them near mean 0 and deviation
+/// 1. One thread.
 class FeatureRanges {
  public:
   /// One column per name.

@@ -12,8 +12,8 @@
 
 namespace rivulet::runtime::cli {
 
-/// Counts labels as written in the records, and derives the list of classes. Tracks 10 000 different labels
-/// and only the number of rows of all others. One thread.
+/// Counts labels as written in the records, and derives the list of classes. Counts up to 10 000 different
+/// labels separately and the rows of all others together. One thread.
 class LabelCounts {
  public:
   /// `text`: not numeric in its record, and not resolved by a configured list.
@@ -29,8 +29,8 @@ class LabelCounts {
   [[nodiscard]] std::vector<std::string> in_order() const;
   /// Baseline with the majority class and its share; empty without labels.
   [[nodiscard]] std::string largest() const;
-  /// Table for the user: rows and share of each label, the baseline, and the key to write if these labels
-  /// need another list than the configured one. For a classification. Empty without labels.
+  /// Table for the user: rows and share of each label, the baseline, and the key to write if the configured
+  /// list does not match these labels. Only for a classification. Empty without labels.
   [[nodiscard]] std::string describe(const Config& config) const;
 
  private:

@@ -26,8 +26,8 @@ class RowSurvey {
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
   /// Rows excluded by 'where'; in neither rows() nor dropped().
   [[nodiscard]] std::uint64_t filtered() const noexcept { return filtered_; }
-  /// Takes the decoder's findings on precision lost by narrowing: sentences, and one shift per feature that
-  /// avoids the loss. Both empty: no loss.
+  /// Receives the decoder's findings on precision lost by narrowing: sentences, and one shift per feature
+  /// that avoids the loss. Both are empty if nothing is lost.
   void take_narrowing(const stream::Decoder& decoder);
   [[nodiscard]] const std::vector<std::string>& narrowing() const noexcept { return narrowing_; }
   [[nodiscard]] const std::vector<double>& shifts() const noexcept { return shifts_; }

@@ -85,8 +85,8 @@ Result<const GuessedField*> target_of(const GuessedFields& fields, const std::st
   const char* kind = fields.format == "csv" ? "columns" : "fields";
   if (!wanted.empty())
     return Error{ErrorCode::unavailable,
-                 fmt::format("--target '{}' is not one of the {} with a single value: {}", wanted, kind,
-                             joined(names))};
+                 fmt::format("--target '{}' is not one of the {} that have one value per row: {}", wanted,
+                             kind, joined(names))};
   if (const auto* named = named_target(fields)) return named;
   if (const auto* likely = likely_target(fields)) return likely;
   return Error{ErrorCode::unavailable,

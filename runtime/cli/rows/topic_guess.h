@@ -27,12 +27,12 @@ Result<Guess> guess_rows(const std::vector<std::string>& records, const std::str
 
 /// Statistics of one field of JSON rows, or column of CSV rows. Private to topic_guess*.
 struct GuessedField {
-  std::string name;        ///< as in the configuration
+  std::string name;        ///< name as in the configuration
   std::uint64_t rows = 0;  ///< rows with a value other than null
   std::uint64_t numbers = 0;
   std::uint64_t texts = 0;            ///< includes true and false
   std::uint64_t readable = 0;         ///< texts usable as features: numeric text, true and false
-  std::optional<std::size_t> length;  ///< of a list of numbers, equal in all rows
+  std::optional<std::size_t> length;  ///< length of a list of numbers, if equal in all rows
   bool mixed = false;                 ///< nested lists, or lists of different lengths
   LabelCounts values;                 ///< single numbers, texts, true and false
 

@@ -16,11 +16,11 @@ namespace rivulet::runtime::cli {
 struct TopicReading {
   stream::Properties properties;
   std::string topic;
-  std::string group;            ///< for access control lists; empty = the client's default
+  std::string group;            ///< consumer group for access control lists; empty = the client's default
   std::vector<int> partitions;  ///< existing partitions
   stream::StartOffset start;    ///< latest: the newest `records`, split evenly over partitions
   std::uint64_t records = 10;
-  Duration longest = std::chrono::hours(24);  ///< time after which the records read suffice
+  Duration longest = std::chrono::hours(24);  ///< maximum time; the records read until then suffice
 };
 
 /// Passes records to `use` until it returns false, each partition reached its initial end (a live topic has

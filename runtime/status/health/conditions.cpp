@@ -161,7 +161,7 @@ std::string rolled_back(const VitalSigns& s) {
 
 std::string feature_stuck(const VitalSigns& s) {
   if (s.stream.stuck.empty()) return "";
-  return fmt::format("{} no longer: {}", s.stream.stuck.size() == 1 ? "a feature varies" : "features vary",
+  return fmt::format("{} constant now: {}", s.stream.stuck.size() == 1 ? "a feature is" : "features are",
                      listed(s.stream.stuck, ", "));
 }
 

@@ -26,7 +26,7 @@ struct BadRun {
   [[nodiscard]] bool hopeless() const noexcept;
 };
 
-/// The input of conditions: one snapshot of a device and what earlier snapshots left. Durations end now.
+/// The input of conditions: one snapshot of a device, and results of earlier snapshots. Durations end now.
 struct VitalSigns {
   NodeState state = NodeState::starting;
   std::uint32_t world = 0;
@@ -63,8 +63,8 @@ struct VitalSigns {
   Duration uncommitted{};   ///< time since the oldest saved state that the group has not committed
 };
 
-/// One way in which a device fails to be useful. To add one: an entry in the list of conditions.cpp and its
-/// inputs in VitalSigns. /readyz, page, `status`, the metric health_condition and its alerts follow.
+/// One reason why a device is not useful. To add one: an entry in the list of conditions.cpp and its inputs
+/// in VitalSigns. /readyz, page, `status`, the metric health_condition and its alerts follow.
 struct Condition {
   std::string_view name;  ///< label of the metric
   Grade grade;

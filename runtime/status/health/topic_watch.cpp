@@ -25,7 +25,7 @@ Turn TopicWatch::step() {
   for (std::size_t i = 0; answer && i < topics_.size(); ++i) {
     const stream::TopicFacts& facts = answer.value()[i];
     TopicStatus& topic = topics_[i];
-    // A topic that never existed is not gone: its reader waits for it and reports that.
+    // A topic that never existed is not gone: its reader waits for it and reports the wait.
     const bool misses = !facts.partitions && topic.partitions >= 0;
     topic.gone = misses && missed_[i];
     doubtful = doubtful || (misses && !missed_[i]);

@@ -30,9 +30,9 @@ class TopicWatch final : public Agent {
  private:
   const Clock& clock_;
   NodeStatus& status_;
-  const std::unique_ptr<stream::TopicLookup> lookup_;  ///< for `topics_`, in order
+  const std::unique_ptr<stream::TopicLookup> lookup_;  ///< lookup of `topics_`, in order
   std::vector<TopicStatus> topics_;
-  std::vector<bool> missed_;  ///< in the last answer
+  std::vector<bool> missed_;  ///< topics missing in the last answer
   TimePoint next_{};
 };
 

@@ -28,8 +28,8 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr auto clients_max = std::chrono::seconds(2);      ///< for receiving a request's head
-constexpr auto answering_most = std::chrono::seconds(10);  ///< for the client to read an answer
+constexpr auto clients_max = std::chrono::seconds(2);      ///< time limit for receiving a request's head
+constexpr auto answering_most = std::chrono::seconds(10);  ///< time limit for the client to read an answer
 constexpr std::size_t clients_kept = 256;                  ///< connections with an incomplete head
 constexpr std::size_t answering_kept = 32;                 ///< answers not yet read by the client
 constexpr unsigned closing_kept = 32;                      ///< shut down, not yet noticed by the library

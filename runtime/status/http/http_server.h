@@ -26,7 +26,7 @@ class HttpServer {
     std::function<std::string()> group_json;
     std::function<std::string(const std::string& nonce)> page;  ///< HTML page served at /
   };
-  /// `listen`: "127.0.0.1:9464"; port 0 picks one. Errors: unavailable (port taken: names the address),
+  /// `listen`: "127.0.0.1:9464"; port 0 picks one. Errors: unavailable (port in use: names the address),
   /// invalid_config (not ADDRESS:PORT, or reachable from other machines without a token).
   static Result<std::unique_ptr<HttpServer>> start(const std::string& listen, Pages pages,
                                                    const Access& access = {});
@@ -43,7 +43,7 @@ struct HttpAnswer {
 
 /// Requests GET http://host:port/path. Limits: four seconds in total, 4 MiB; no redirects, no proxy. `host`:
 /// a name or an address, in brackets if it has colons. `authorization`: Access::header(). Raising `stop`
-/// cancels the request: at once if the signal interrupts this thread, else within a second. Errors:
+/// cancels the request: immediately if the signal interrupts this thread, else within a second. Errors:
 /// unavailable (no answer, or an incomplete one; names the address). Any thread.
 Result<HttpAnswer> http_request(const std::string& host, int port, const std::string& path,
                                 const std::string& authorization, const StopRequest* stop = nullptr);

@@ -43,7 +43,7 @@ Buckets buckets_of(std::string_view name) {
   if (name == "record_delay_seconds") return {0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 10, 60, 600, 3600};
   if (name == "decode_duration_seconds")
     return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.25, 1};
-  // Steps and exchanges. Local steps and slow streams make rounds of seconds: from 100 ms to 15 s,
+  // Steps and exchanges. Rounds with local steps or slow streams take seconds: from 100 ms to 15 s,
   // neighbouring bounds differ by at most a factor of 2.5, which bounds the error of percentiles.
   return {0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1, 2.5, 6, 15, 60};
 }
@@ -56,7 +56,7 @@ const Definition& find(std::string_view name) {
 
 const Definition& find(std::string_view name, Kind kind) {
   const Definition& d = find(name);
-  RIVULET_CHECK(d.kind == kind, "this metric is of another kind in core/metrics.def");
+  RIVULET_CHECK(d.kind == kind, "this metric has a different kind in core/metrics.def");
   return d;
 }
 
@@ -184,7 +184,7 @@ class Sink final : public PrometheusSink {
   prometheus::Registry registry_{prometheus::Registry::InsertBehavior::Merge};
   std::map<Key, CounterHandle> counters_;
   std::map<Key, GaugeHandle> gauges_;
-  std::map<Key, AtomicHistogram> histograms_;  ///< by name, then labels
+  std::map<Key, AtomicHistogram> histograms_;  ///< histograms by name, then labels
 };
 
 std::vector<prometheus::MetricFamily> process_families() {

@@ -52,7 +52,7 @@ struct Captions {
 #include "core/metrics.def"
 };
 
-/// A box of related values. There are four boxes, so that rows of boxes are never ragged.
+/// A box of related values. The page has four boxes, so that every row of boxes is full.
 class Tiles {
  public:
   explicit Tiles(const char* heading);

@@ -16,7 +16,7 @@ namespace rivulet::runtime {
 struct NodeReport {
   using Whole = std::optional<std::int64_t>;
   using Number = std::optional<double>;
-  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;  ///< by name, zeros omitted
+  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;  ///< counts by name, zeros omitted
   /// The reader's type for a value of NodeStatus.
   template <class Plain>
   struct Read {
@@ -29,12 +29,12 @@ struct NodeReport {
     std::string reason;
     Whole partition, next_offset, high_watermark, skipped;
   };
-  struct Member {  ///< of the group, in the displayed round
+  struct Member {  ///< a member of the group in the displayed round
     std::string id;
     Number rows_per_s, weight, wait_s, compute_s, ready_before_last_s;
     Whole rows_waiting, rows, next_rows;
   };
-  struct Class {  ///< over the last rows
+  struct Class {  ///< scores of a class over the last rows
     std::string name;
     Whole rows;
     Number recall, precision;
@@ -71,7 +71,7 @@ struct NodeReport {
   Whole group_view, reported_round;  ///< the round that members and sentences describe
   std::string ready_last;            ///< the member that all others waited for
   std::vector<std::string> detail;   ///< explanation of the round, the main sentences first
-  std::vector<Member> members;       ///< by rank; empty before the first round
+  std::vector<Member> members;       ///< members by rank; empty before the first round
   std::vector<Round> last_rounds;    ///< newest first
 };
 

@@ -7,7 +7,7 @@ namespace rivulet::sync {
 extern const AggregationEntry aggregation_gather;
 const AggregationEntry aggregation_gather{
     .name = "gather",
-    .help = "payloads to all, added in rank order",
+    .help = "sends every payload to all devices, which add them in rank order",
     .make = []() -> std::unique_ptr<Aggregation> { return make_slot_gather(false); },
     .make_gathered = []() -> std::unique_ptr<Aggregation> { return make_gathered_sum(false); },
     .make_speculative =

@@ -124,7 +124,8 @@ void LowRankOf<T>::take_lefts() {
   std::ranges::copy(summed.subspan(buffers_at()), buffers.begin());
 }
 
-/// Counts the own product as sent, before any rank has the result: a rank lost later may have sent its part.
+/// Counts this rank's product as sent before any rank has the result: a rank lost later may have sent its
+/// part.
 template <class T>
 void LowRankOf<T>::send_product() {
   const std::span<const T> staged = exchange_.residual->staged().template as<T>();
@@ -197,7 +198,7 @@ class LowRank final : public Aggregation {
 extern const AggregationEntry aggregation_low_rank;
 const AggregationEntry aggregation_low_rank{
     .name = "low_rank",
-    .help = "thin matrices (PowerSGD)",
+    .help = "sums of low-rank factors (PowerSGD)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<LowRank>(); },
     .fits = &sums_mixtures,
     .stands_in = true,

@@ -26,7 +26,7 @@ constexpr std::array keys{
     Key{.name = "sync.shared_index.root",
         .type = KeyType::text,
         .text = "\"turns\"",
-        .help = "the device whose largest elements all devices sum (AR-Topk)",
+        .help = "how the device that selects the positions is chosen (AR-Topk)",
         .choices = "turns | largest"},
 };
 
@@ -251,7 +251,7 @@ Progress SharedIndex::fail(Error error) {
 extern const AggregationEntry aggregation_shared_index;
 const AggregationEntry aggregation_shared_index{
     .name = "shared_index",
-    .help = "elements that one device selects, summed by all (AR-Topk)",
+    .help = "sums of elements at positions that one device selects (AR-Topk)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<SharedIndex>(); },
     .fits = &sums_entries,
     .keys = keys,

@@ -4,7 +4,7 @@ namespace rivulet::sync {
 
 extern const AggregationEntry aggregation_sum;
 const AggregationEntry aggregation_sum{.name = "sum",
-                                       .help = "whole contributions, schedule by size",
+                                       .help = "sums whole contributions by a schedule chosen by size",
                                        .make = [] { return make_dense_sum(); },
                                        .fits = &sums_whole,
                                        .stands_in = true,

@@ -229,7 +229,7 @@ Progress TwoSided::fail(Error error) {
 extern const AggregationEntry aggregation_two_sided;
 const AggregationEntry aggregation_two_sided{
     .name = "two_sided",
-    .help = "slices, compressed both ways",
+    .help = "each device sums one slice, compressed in both directions",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<TwoSided>(); },
     .fits = &sums_entries,
     .worth_saving = 0};

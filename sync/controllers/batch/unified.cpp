@@ -17,8 +17,8 @@ namespace {
 //
 //   a_k + c_k b   measured time of device k for a step of b rows
 //   S_k, q_k      its stream rate and queue; H: local steps until the next synchronization
-//   B             a share of the gradient noise scale: far below it every row counts the same in however
-//                 many steps, near it half of a row's worth is lost (McCandlish et al. 2018)
+//   B             a share of the gradient noise scale: far below it the number of steps does not change
+//                 the worth of a row, near it a row is worth half as much (McCandlish et al. 2018)
 //
 // Plentiful streams give dynamic batching, plentiful compute gives ScaDLES with an adapted tick, a backlog
 // gives steps of B rows at full speed. No device waits for a stream whose next row is further away than T.
@@ -26,14 +26,14 @@ namespace {
 constexpr std::array keys{
     Key{.name = "batch.noise_share",
         .text = "0.125",
-        .help = "of policy unified: rows of a step of the group, as a share of the gradient noise scale",
+        .help = "of policy unified: rows of a group step, as a share of the gradient noise scale",
         .least = 0,
         .most = 100,
         .above = true},
 };
 
 constexpr std::array measurements{
-    FactField{"compute_fixed_seconds", "time of a step that does not depend on its rows"},
+    FactField{"compute_fixed_seconds", "fixed time of a step, independent of its rows"},
     FactField{"compute_row_seconds", "time of a step per row"},
     FactField{"gradient_signal", "estimated squared norm of its stream's mean gradient"},
     FactField{"gradient_noise", "trace of the covariance of single rows' gradients"},
@@ -201,7 +201,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double tick = tick_of(all, wanted, shortest, longest);
   memory[tick_at] = tick;
   keep_finite(memory);
-  const bool keeps_up = shortest > 0 && tick <= shortest;  // whatever that takes
+  const bool keeps_up = shortest > 0 && tick <= shortest;  // at any cost
   ask(inputs, all, tick, keeps_up ? rows_of(all, tick) : wanted, plan.next);
   double asked = 0;
   for (const std::uint32_t rows : plan.next.rows) asked += rows;
@@ -222,7 +222,7 @@ extern const ControllerEntry batch_unified;
 const ControllerEntry batch_unified{
     .role = Role::batch,
     .name = "unified",
-    .help = "rows by stream rates, device speeds and gradient noise",
+    .help = "batch sizes from stream rates, device speeds and gradient noise",
     .propose = &propose,
     .keys = keys,
     .fact_fields = measurements,

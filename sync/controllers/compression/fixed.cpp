@@ -21,12 +21,12 @@ constexpr std::array keys{
     Key{.name = "compression.momentum",
         .type = KeyType::text,
         .text = "\"own\"",
-        .help = "of policy fixed with sgd: own = each device keeps the momentum of what it has not sent; "
+        .help = "of policy fixed with sgd: own = each device keeps the momentum of elements not sent yet; "
                 "group = the group keeps all momentum",
         .choices = "own | group"},
 };
 
-/// If the group keeps the momentum, parameters that are left out lose theirs.
+/// If the group keeps the momentum, parameters that are not sent lose theirs.
 bool contributes_deltas(const PolicyConfig& config) {
   const CompressorEntry* small = compressor_named(setting(config, keys[0].name).text);
   return small != nullptr && small->kind() == SlotKind::entries && config.momentum_adds_up &&

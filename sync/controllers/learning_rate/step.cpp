@@ -9,7 +9,7 @@ constexpr std::array own{
     Key{.name = "train.lr_schedule.every_rows",
         .type = KeyType::integer,
         .text = "1000000",
-        .help = "of policy step: rows of the whole group from one change of lr to the next",
+        .help = "of policy step: rows of the whole group between two changes of lr",
         .least = 1,
         .most = 1e15},
     Key{.name = "train.lr_schedule.gamma",

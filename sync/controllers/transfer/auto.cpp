@@ -15,7 +15,7 @@ namespace {
 
 // Devices whose labels or features differ drift apart during local steps. Either they synchronize after every
 // step, or each also trains on a few injected rows of all others and may make a few local steps. The
-// controller chooses what sends fewer bytes.
+// controller chooses the option that sends fewer bytes.
 
 constexpr std::array keys{
     Key{.name = "inject.auto.share",
@@ -25,30 +25,32 @@ constexpr std::array keys{
         .most = 0.9},
     Key{.name = "inject.auto.skew",
         .text = "0.4",
-        .help = "of policy auto: label skew above which devices send injected rows (0 alike, 1 "
-                "nothing in common)",
+        .help = "of policy auto: label skew above which devices send injected rows (0: same labels, 1: "
+                "none in common)",
         .least = 0,
         .most = 1},
     Key{.name = "inject.auto.features",
         .text = "0.5",
-        .help = "of policy auto: part of a feature's variance between devices above which they send injected "
-                "rows",
+        .help =
+            "of policy auto: share of a feature's variance between devices, above which they send injected "
+            "rows",
         .least = 0,
         .most = 1},
 };
 
 constexpr std::array measurements{
-    FactField{"label_counts", "rows of each label, by its number modulo 16", label_bins},
-    FactField{"record_bytes", "bytes of the records that its rows come from"},
-    FactField{"feature_skew",
-              "squared distance of means, in variances, of the feature that differs most from the group's"},
+    FactField{"label_counts", "rows per label, by label modulo 16", label_bins},
+    FactField{"record_bytes", "bytes of its rows' records"},
+    FactField{
+        "feature_skew",
+        "squared distance of its mean from the group's, in variances, of the feature that differs most"},
 };
 enum Field : std::size_t { label_counts, record_bytes = label_bins, feature_skew };
 
 enum Place : std::size_t { skew_at, on_at, row_bytes_at, features_at, memory_size };
 constexpr std::array figures{
-    Figure{"skew", "skew of labels between devices: 0 alike, 1 nothing in common", skew_at},
-    Figure{"feature_skew", "part of a feature's variance between devices", features_at},
+    Figure{"skew", "label skew between devices: 0: same labels, 1: none in common", skew_at},
+    Figure{"feature_skew", "share of a feature's variance between devices", features_at},
 };
 
 constexpr double remembered = 0.95;  ///< decay of label counts between two synchronizations
@@ -121,10 +123,10 @@ bool exceeds(const Inputs& inputs, double measure, const Key& key, bool on) {
 bool wants(const Inputs& inputs, double injected, std::span<const double> memory, bool features,
            const Schedule& next) {
   const bool on = memory[on_at] > 0;
-  // All parameters are sent after every step only where that costs next to nothing.
+  // All parameters are sent after every step only where that costs almost nothing.
   const bool sends_all = leaves_compression_to_when(inputs.config) && next.way.keep_ratio >= 1;
   if (injected <= 0 || sends_all) return false;
-  // Few local steps indicate drift. A budget may demand many; then labels with little in common drift, too
+  // Few local steps indicate drift. A budget may demand many; then devices with different labels also drift
   // (measured: bench/published c1-skew), as do features.
   const bool drifts = !chosen_steps(inputs) || next.steps() <= local_steps_then ||
                       memory[skew_at] > little_in_common || features;
@@ -162,7 +164,7 @@ extern const ControllerEntry transfer_auto;
 const ControllerEntry transfer_auto{
     .role = Role::transfer,
     .name = "auto",
-    .help = "injected rows where labels or features differ and that sends fewer bytes",
+    .help = "injected rows, if labels or features differ and this sends fewer bytes",
     .propose = &propose,
     .keys = keys,
     .fact_fields = measurements,

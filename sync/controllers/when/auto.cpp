@@ -30,7 +30,7 @@ constexpr std::array keys{
     Key{.name = "sync.budget",
         .type = KeyType::text,
         .text = "\"1 of stream\"",
-        .help = "of policy auto: what a device may send to synchronize, as a share of the bytes of its "
+        .help = "of policy auto: bytes that a device may send to synchronize, as a share of the bytes of its "
                 "group's "
                 "records or as bytes per time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
         .fits = [](std::string_view text) { return budget_of(text).has_value(); },
@@ -38,14 +38,14 @@ constexpr std::array keys{
     Key{.name = "sync.local_steps_max",
         .type = KeyType::integer,
         .text = "32",
-        .help = "of policy auto: maximum local steps, unless the budget demands more",
+        .help = "of policy auto: maximum local steps, unless the budget requires more",
         .least = 1,
         .most = 8000},
     overlap_key,
 };
 
 constexpr std::array measurements{
-    FactField{"record_bytes", "bytes of the records that its rows come from"},
+    FactField{"record_bytes", "bytes of its rows' records"},
     FactField{"local_seconds", "seconds since the last synchronization"},
     FactField{"stepping_seconds", "seconds that its local steps took"},
     FactField{"sent_bytes", "bytes sent since its last facts"},
@@ -79,7 +79,7 @@ constexpr std::array figures{
 constexpr double streams_are_alike_again = 0.9;
 constexpr double hard_credit_seconds = 5;  ///< maximum credit of a hard budget: its windows are 60 s long
 constexpr double rows_ahead = 500;         ///< rows of a device whose budget is spent ahead
-constexpr double rows_early = 5000;        ///< rows of a device within which that may happen
+constexpr double rows_early = 5000;        ///< first rows of a device, in which it may spend ahead
 constexpr double first_most = 32;
 constexpr double few_rows = 512;
 constexpr double many_rows = 4096;
@@ -163,8 +163,8 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
 }
 
-/// Spends part of a soft budget ahead while most is learned. It need not be made up for. Returns the bytes of
-/// this synchronization that count as spent ahead.
+/// Spends part of a soft budget early, while the model learns most. This part is not recovered later. Returns
+/// the bytes of this synchronization that count as spent ahead.
 double spend_ahead(const Inputs& inputs, double may, double spent, bool begins, std::span<double> memory) {
   const double rows = rows_of(inputs.table) / static_cast<double>(inputs.table.size());
   const double all = rows > 0 ? finite(rows_ahead * may / rows) : 0;
@@ -200,7 +200,7 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
 
-/// Halves the local steps at once, after late deltas or deltas of too many steps went too far.
+/// Halves the local steps at once if late deltas, or deltas of too many steps, went too far.
 void step_back(std::span<double> memory) {
   memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
   memory[overshot_at] = recovery;
@@ -249,8 +249,8 @@ bool is_calm(std::span<const double> memory) {
          memory[loss_at] > calm * memory[usual_loss_at] && memory[overshot_at] == 0;
 }
 
-/// Increases local steps gradually and cuts them at once. `least`: devices that train on injected rows step
-/// alike for a while, whatever their deltas look like early on (measured: bench/synchronizing skew).
+/// Increases local steps gradually and cuts them at once. `least`: devices that train on injected rows make
+/// similar steps for a while, whatever their first deltas look like (measured: bench/synchronizing skew).
 void follow_streams(double least, double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
   memory[most_at] = std::max(memory[most_at], least);
@@ -284,7 +284,7 @@ void rest(const Inputs& inputs, double most, std::span<double> memory) {
 std::string words_of_streams(std::span<double> memory) {
   const CoherenceFilter streams(memory.subspan(alike_at));
   if (!streams.has_begun()) return {};
-  if (!streams.below(streams_differ) && streams.all_is_noise()) return ", deltas are within their noise";
+  if (!streams.below(streams_differ) && streams.all_is_noise()) return ", deltas do not exceed their noise";
   const std::string alike = std::to_string(std::lround(100 * std::clamp(streams.alike(), 0.0, 2.0)));
   return (streams.alike() < streams_differ ? ", streams differ (" : ", streams are alike (") + alike + " %)";
 }
@@ -357,7 +357,7 @@ bool overlaps(const PolicyConfig& config) {
 extern const ControllerEntry when_auto;
 const ControllerEntry when_auto{.role = Role::when,
                                 .name = "auto",
-                                .help = "interval and keep ratio follow links, budget and streams",
+                                .help = "adapts interval and keep ratio to links, budget and streams",
                                 .propose = &propose,
                                 .keys = keys,
                                 .fact_fields = measurements,

@@ -28,15 +28,15 @@ constexpr std::array keys{
         .most = 10'000},
     Key{.name = "batch.throughput.dead_band",
         .text = "0.05",
-        .help =
-            "of policy throughput: batches change if one of them would change by more than this part, and by "
-            "more than the noise of its compute times",
+        .help = "of policy throughput: batches change if one of them would change by more than this share, "
+                "and by "
+                "more than the noise of its compute times",
         .least = 0,
         .most = 1},
     Key{.name = "batch.throughput.sum",
         .type = KeyType::text,
         .text = "\"scaled\"",
-        .help = "of policy throughput: how the total of rows is kept constant; shifted: as published",
+        .help = "of policy throughput: how the total number of rows is kept constant; shifted: as published",
         .choices = "scaled | shifted"},
     Key{.name = "batch.throughput.start",
         .type = KeyType::text,

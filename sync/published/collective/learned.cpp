@@ -17,7 +17,7 @@ namespace {
 //   first     the faster one by the published formulas, on a link of 100 Mbit/s and 1 ms
 //   trial     every fifty rounds with an exchange, the other one is tried for a few rounds, if it was never
 //             tried, or if the exchange time has changed by a quarter since
-//   changes   for a gain of a tenth or more
+//   changes   for a gain of 10 % or more
 //
 // Each pair has its own choice: a gate may send everything in one round and little in the next.
 //
@@ -48,7 +48,7 @@ enum PairPlace : std::size_t {
   chosen,  ///< 1 + index; 0: none
   dwelt,   ///< rounds with an exchange since the last change
   trial,   ///< not 0: on trial
-  then,    ///< exchange seconds of the other one at the last trial
+  then,    ///< exchange seconds of the other collective at the last trial
   per_pair,
 };
 constexpr std::size_t memory_size = std::size_t{pairs_at} + 2 * std::size_t{per_pair};
@@ -69,7 +69,7 @@ constexpr LinkCost usual_link{.message = 0.001, .byte = 8e-8};
 std::string_view name_of_choice(std::size_t which) {
   for (const AggregationEntry* entry : builtin_aggregations())
     if (entry->pattern == patterns.at(which)) return entry->name;
-  RIVULET_CHECK(false, "a published collective is missing in this build");
+  RIVULET_CHECK(false, "this build lacks a published collective");
 }
 
 /// Assumes that values and positions each take about half of a payload.
@@ -171,7 +171,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
     memory[changes_at] += pair[chosen] != 0 ? 1 : 0;
   }
   pair[chosen] = static_cast<double>(which) + 1;
-  // With too large residuals, gathers for a while, whatever is faster.
+  // If residuals are too large, gathers for a while, even if the other collective is faster.
   const std::size_t taken = which == shared_index && limit.exceeded() ? gather : which;
   const std::string_view name = name_of_choice(taken);
   use_collective(name, plan);
@@ -186,7 +186,7 @@ extern const ControllerEntry collective_learned;
 const ControllerEntry collective_learned{
     .role = Role::collective,
     .name = "learned",
-    .help = "the faster of two published collectives, by measurement (Flexible)",
+    .help = "the faster of two published collectives, as measured (Flexible)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = fields_requested,

@@ -62,7 +62,7 @@ enum Place : std::size_t {
   speeds_at = gains_at + ladder.size(),   ///< mean rows/s times gain of each factor
   tries_at = speeds_at + ladder.size(),   ///< rounds that used each factor
   seconds_at = tries_at + ladder.size(),  ///< mean exchange seconds of each factor
-  drift_at = seconds_at + ladder.size(),  ///< mean relative deviation of the last exchanges from that
+  drift_at = seconds_at + ladder.size(),  ///< mean relative deviation of the last exchanges from these means
   scatter_at,                             ///< mean absolute relative deviation
   step_rows_at,                           ///< usual rows of a step
   changes_at,                             ///< changes of low factor or candidate
@@ -98,7 +98,7 @@ void forget_speeds(std::span<double> memory) {
   memory[drift_at] = memory[scatter_at] = memory[stable_at] = 0;
 }
 
-/// Whether exchange times have changed by more than a tenth and more than their noise.
+/// Whether exchange times have changed by more than 10 % and by more than their noise.
 bool links_have_changed(std::size_t factor, double exchange, std::span<double> memory) {
   constexpr double weight = 0.05;
   constexpr double noise = 0.6;  // multiple of the scatter: three deviations of a mean with that weight
@@ -151,7 +151,7 @@ void climb(const Inputs& inputs, std::span<double> memory) {
     memory[candidate_at] = std::min(memory[candidate_at] + 1, static_cast<double>(ladder.size() - 1));
 }
 
-/// Counts only rounds in which nothing else settles.
+/// Counts only rounds in which no other loop is settling.
 void count(const Inputs& inputs, std::span<double> memory) {
   if (inputs.settling && memory[rounds_at] > 0) return;
   memory[rounds_at] += 1;

@@ -19,7 +19,7 @@ namespace {
 //
 // The published code trains ten iterations with each ratio and rolls back. Here all gains come from the same
 // gradient. It searches with NSGA-II, which five candidates do not need. Chooses again when a smoothed gain
-// or the cost changes by a tenth. A compromise has no bound on its loss, so there is a minimum gain.
+// or the cost changes by 10 %. A compromise has no bound on its loss, so there is a minimum gain.
 
 constexpr std::array<double, 5> candidates{0.1, 0.033, 0.011, 0.004, 0.001};
 
@@ -27,7 +27,7 @@ constexpr std::array keys{
     Key{.name = "compression.moo.pick",
         .type = KeyType::text,
         .text = "\"weighted\"",
-        .help = "of policy moo: weighted (0.6 time, 0.4 gain), or the knee of both",
+        .help = "of policy moo: choice on the Pareto front: weighted (0.6 time, 0.4 gain), or its knee",
         .choices = "weighted | knee"},
     Key{.name = "compression.moo.epsilon",
         .text = "0",

@@ -24,13 +24,13 @@ constexpr std::array keys{
         .above = true},
     Key{.name = "compression.two_point.delta",
         .text = "0.3",
-        .help = "of policy two-point: part of the gradient that topk may leave out",
+        .help = "of policy two-point: share of the gradient that topk may omit",
         .least = 0,
         .most = 10},
     gain_key("compression.two_point.gain", "\"squared\""),
     Key{.name = "compression.two_point.half_life",
         .text = "10",
-        .help = "of policy two-point: half-life of the mean left-out part, in rounds",
+        .help = "of policy two-point: half-life of the mean omitted share, in rounds",
         .least = 0,
         .most = 10'000,
         .above = true},
@@ -38,9 +38,9 @@ constexpr std::array keys{
 
 enum Place : std::size_t { rounds_at, compressed_at, share_at, memory_size };
 constexpr std::array figures{
-    Figure{"compressed_share", "share of the rounds that sent topk: CNC", share_at},
+    Figure{"compressed_share", "share of rounds that sent topk (CNC)", share_at},
 };
-/// Of each rank: smoothed left-out part of topk, and usual rows of a step; 0: none yet.
+/// Of each rank: smoothed share that topk omits, and usual rows of a step; 0: none yet.
 enum RankPlace : std::size_t { left_out, usual_rows, per_rank };
 
 struct Votes {

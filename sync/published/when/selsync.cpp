@@ -17,7 +17,7 @@ namespace {
 // delta = 0 is `every`. Local steps are limited, since an infinite delta would never end them. The published
 // code averages parameters before the optimizer's step, so replicas differ afterwards; here deltas are
 // averaged. There one request suffices, so requests grow with the group; here a quorum may be set.
-// Counts only requests of this policy. A device that has made all its steps enters without one.
+// Counts only requests of this policy. A device that has made all its steps enters without a request.
 
 constexpr std::array keys{
     Key{.name = "sync.selsync.delta",

@@ -28,7 +28,7 @@ class Alarm {
   }
 
   /// Waits until `until` or a broken connection, and calls hand_out() for arrivals. Returns false if comm
-  /// must end.
+  /// must stop.
   bool wait(TimePoint until, const std::function<void()>& hand_out) {
     std::unique_lock lock(mutex_);
     while (changed_.wait_for(lock, until - clock_.now(), [this] { return stop_ || broke_ || arrived_; })) {

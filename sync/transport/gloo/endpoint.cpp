@@ -105,7 +105,7 @@ void GlooEndpoint::promote(Ticket ticket) {
 }
 
 Progress GlooEndpoint::poll(Ticket ticket) {
-  RIVULET_CHECK(ticket.id != 0 && ticket.id <= last_ticket_, "a ticket of another transport");
+  RIVULET_CHECK(ticket.id != 0 && ticket.id <= last_ticket_, "a ticket of a different transport");
   const Stage stage = stage_.load(std::memory_order_acquire);
   const auto it = operations_.find(ticket.id);
   if (it == operations_.end()) return Progress::done;

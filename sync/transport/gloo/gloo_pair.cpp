@@ -152,14 +152,14 @@ void Pair::signalException(std::exception_ptr error) {
 /// Does not wait: the caller waits for all pairs together, later.
 void Pair::waitUntilConnected(std::unique_lock<std::mutex>& /*lock*/, bool /*use_timeout*/) {
   const auto links = Links::connecting();
-  if (links == nullptr) throw std::logic_error("a pair of Gloo outside a view");
+  if (links == nullptr) throw std::logic_error("a Gloo pair outside a view");
   links->expect(this);
 }
 
 void Device::connect(const Address& local, const Address& remote, int /*rank*/, int /*size*/,
                      std::chrono::milliseconds timeout, connect_callback_t connected) {
   auto links = Links::connecting();
-  if (links == nullptr) throw std::logic_error("a device of Gloo outside a view");
+  if (links == nullptr) throw std::logic_error("a Gloo device outside a view");
   try {
     if (!theirs().is_initiator(this, local, remote)) {
       theirs().listen(this, local, timeout,

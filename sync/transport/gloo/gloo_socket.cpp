@@ -72,7 +72,7 @@ using namespace rivulet::sync::gloo_door;
 
 void Socket::listen(int /*backlog*/) {
   auto door = BehindDoor::take();
-  if (door == nullptr || !door->become(fd_)) throw std::runtime_error("a socket of Gloo has no door");
+  if (door == nullptr || !door->become(fd_)) throw std::runtime_error("a Gloo socket has no PeerDoor");
   const std::lock_guard lock(known().mutex);
   known().listeners[this] = std::move(door);
 }

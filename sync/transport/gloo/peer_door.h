@@ -13,11 +13,11 @@
 namespace rivulet::sync::gloo_door {
 
 /// The listening socket of one view, with a check of incoming connections. Gloo alone would accept all of
-/// them, keep a descriptor of each until the view ends, and end the process when no descriptor is left. Here
-/// a connection must begin with a number that a member got from this view's address book, and each number is
-/// valid once. When the mesh is connected the door is shut: the kernel drops further attempts. Other
-/// connections are closed before Gloo sees them. At worst non-members fill the kernel's queue, members cannot
-/// connect, and the view is lost. Thread-safe.
+/// them, keep a descriptor of each until the view ends, and abort the process when no descriptor is left.
+/// Here a connection must begin with a number that a member got from this view's address book, and each
+/// number is valid once. When the mesh is connected the door is shut: the kernel drops further attempts.
+/// Other connections are closed before Gloo sees them. At worst non-members fill the kernel's queue, members
+/// cannot connect, and the view is lost. Thread-safe.
 class PeerDoor {
  public:
   using Number = std::int64_t;

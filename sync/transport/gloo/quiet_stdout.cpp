@@ -6,7 +6,8 @@
 namespace rivulet::sync::gloo_door {
 namespace {
 
-// The only static state here: std::cout is global, so its filter must be, and quietness is per thread.
+// The only static state here: std::cout is global, so its filter must be global, too; quietness is per
+// thread.
 thread_local int quiet_depth = 0;
 
 class Filter final : public std::streambuf {
