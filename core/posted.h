@@ -5,7 +5,7 @@
 namespace rivulet {
 
 /// A value that one thread publishes and others copy, without making the writer wait. While a reader copies,
-/// the new value stays pending until the next post() or settle().
+/// the new value stays pending until the next post() or publish().
 template <class T>
 class Posted {
  public:

@@ -47,7 +47,8 @@ class Device {
   /// Copies values written by the host back into `own`. No-op if both are the same memory.
   virtual Status from_host(const GradientView& host, const GradientView& own) = 0;
   [[nodiscard]] virtual ComputePlace computes_on() const noexcept { return {}; }
-  /// Called right after `work` was computed. A device with a profile advances its clock; real ones do nothing.
+  /// Called right after `work` was computed. A device with a profile advances its clock; real ones do
+  /// nothing.
   virtual void charge(const Work& work) = 0;
 };
 

@@ -26,7 +26,7 @@ class History {
   void look(const NodeStatus& status, TimePoint now);
   /// Train thread.
   void mark(const std::string& phrase);
-  bool publish() { return marks_.publish(); }  ///< see NodeStatus::settle()
+  bool publish() { return marks_.publish(); }  ///< see NodeStatus::publish_deferred()
   /// Oldest first; NaN where nothing was measured.
   [[nodiscard]] std::vector<float> read(Series which) const;
   struct Mark {

@@ -15,8 +15,8 @@ namespace rivulet::sync {
 /// all ranks wait for each other. The bytes are opaque and checked on arrival: 64-byte header, one checksum
 /// per MiB, the bytes. The i-th rank without the target receives it from holder i modulo their number.
 ///
-///   holder:  give(bytes)          -> settle() -> poll() ... done
-///   other:   take() -> poll() ... -> taken()  -> settle() -> poll() ... done
+///   holder:  give(bytes)          -> confirm() -> poll() ... done
+///   other:   take() -> poll() ... -> taken()  -> confirm() -> poll() ... done
 ///
 /// A donor's death fails the view as any other; the next view has other donors or another target. The
 /// deadline is `give_up_at`: ranks wait for a slow transfer, but not for a silent peer. Owner: the train

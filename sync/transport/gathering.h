@@ -40,7 +40,7 @@ class Gathering {
   /// True if a contribution to this rank's next exchange on the lane has arrived. Else its Wake is notified
   /// when one does.
   [[nodiscard]] virtual bool anything_contributed(Lane lane) = 0;
-  /// Returns a peer's contribution to that exchange, empty if it has not arrived. Valid until tell().
+  /// Returns a peer's contribution to that exchange, empty if it has not arrived. Valid until contribute().
   [[nodiscard]] virtual std::span<const std::byte> received(Lane lane, std::uint32_t rank) = 0;
   /// Work that all ranks of this view would do alike before any contribution.
   [[nodiscard]] virtual SharedWork& work() = 0;

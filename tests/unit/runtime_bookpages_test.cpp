@@ -16,7 +16,8 @@ using namespace rivulet::runtime;
 using namespace rivulet::testing;
 using namespace std::chrono_literals;
 
-TEST_CASE("Ledger metrics: its series are there from the beginning, without offsets that nobody has agreed on") {
+TEST_CASE(
+    "Ledger metrics: its series are there from the beginning, without offsets that nobody has agreed on") {
   const std::vector<PartitionId> own{{0, 3}, {0, 1}};
   CountingMetrics metrics;
   NodeStatus status;

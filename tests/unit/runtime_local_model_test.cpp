@@ -145,7 +145,8 @@ std::vector<float> momentum_behind(bool moved, bool departs) {
   return numbers;
 }
 
-TEST_CASE("Local steps: momentum follows columns that the group has moved, also of a movement that has left") {
+TEST_CASE(
+    "Local steps: momentum follows columns that the group has moved, also of a movement that has left") {
   for (const bool departs : {false, true}) {
     CAPTURE(departs);
     const auto was = momentum_behind(false, departs);
@@ -361,7 +362,8 @@ TEST_CASE("Local steps: are part of the state that others have reached with them
 }
 
 TEST_CASE(
-    "Local steps: keep their momentum when only offsets have moved elsewhere, and lose no number to infinity") {
+    "Local steps: keep their momentum when only offsets have moved elsewhere, and lose no number to "
+    "infinity") {
   Bench b;
   b.step(0);
   b.agree();
