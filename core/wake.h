@@ -9,8 +9,8 @@ class Wake {
  public:
   virtual ~Wake() = default;
   virtual void notify() noexcept = 0;
-  /// Announces work at the future time `at` (a message in flight). Only a simulated network can predict it,
-  /// so the default does nothing.
+  /// Announces work at the future time `at` (a message in flight). Only a network in one process can predict
+  /// it, so the default does nothing.
   virtual void notify_at(TimePoint at) noexcept { static_cast<void>(at); }
 };
 

@@ -18,7 +18,7 @@ class Memory {
   [[nodiscard]] virtual GradientView view(Scalar scalar, std::size_t count) const = 0;
 };
 
-/// Size of a computation, for devices that charge modeled time for it.
+/// Size of a computation, for devices that charge time by a profile.
 struct Work {
   std::size_t rows = 0;
 };
@@ -30,7 +30,7 @@ struct ComputePlace {
   int gpu = -1;  ///< index of the GPU; -1: the host
 };
 
-/// A compute device: this host, a GPU, or a modeled profile. Owner: the train thread.
+/// A compute device: this host, a GPU, or a profile of one. Owner: the train thread.
 class Device {
  public:
   virtual ~Device() = default;
@@ -47,7 +47,8 @@ class Device {
   /// Copies values written by the host back into `own`. No-op if both are the same memory.
   virtual Status from_host(const GradientView& host, const GradientView& own) = 0;
   [[nodiscard]] virtual ComputePlace computes_on() const noexcept { return {}; }
-  /// Called right after `work` was computed. A modeled device advances its clock; real ones do nothing.
+  /// Called right after `work` was computed. A device with a profile advances its clock; real ones do
+  /// nothing.
   virtual void charge(const Work& work) = 0;
 };
 

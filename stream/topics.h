@@ -39,7 +39,7 @@ class TopicLookup {
   virtual Result<std::vector<TopicFacts>> query(Duration deadline) = 0;
 };
 
-/// Connects on the first ask().
+/// Connects on the first query().
 std::unique_ptr<TopicLookup> make_topic_lookup(const Properties& properties, std::vector<std::string> topics);
 
 /// Returns the hosts of all brokers as advertised by the cluster: devices on other machines use these,

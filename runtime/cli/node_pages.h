@@ -15,7 +15,7 @@ namespace rivulet::runtime::cli {
 class NodePages {
  public:
   void add_to(CLI::App& app);
-  /// Call before ask(). Errors: usage (not HOST:PORT), invalid_config (the token file).
+  /// Call before fetch(). Errors: usage (not HOST:PORT), invalid_config (the token file).
   Status resolve(const Terminal& terminal);
   /// "127.0.0.1:9464".
   [[nodiscard]] std::string address() const { return host_ + ":" + std::to_string(port_); }

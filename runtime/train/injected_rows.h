@@ -28,7 +28,7 @@ class InjectedRows {
 
   /// At the start of a view: discards received rows, whose senders may not be members.
   void begin();
-  /// The first `own` rows of a batch are trained: samples them uniformly over the rows since give().
+  /// The first `own` rows of a batch are trained: samples them uniformly over the rows since draw().
   void offer(const BatchView& batch, std::size_t own);
   /// Encodes `rows` injected rows for each rank but `me`, or as many as fit into a message. Ranks get
   /// different rows if there are enough. Empty if there are none.
@@ -53,7 +53,7 @@ class InjectedRows {
   std::vector<float> features_;  ///< [held, columns]
   std::vector<float> targets_;
   std::size_t held_ = 0;
-  std::uint64_t offered_ = 0;             ///< rows offered since give()
+  std::uint64_t offered_ = 0;             ///< rows offered since draw()
   std::vector<sync::RowBlock> received_;  ///< received rows of each peer that sent any
   struct Place {
     std::size_t peer = 0;

@@ -19,7 +19,7 @@ class SnapshotSlot {
   // reader
   void request() noexcept { state_.store(State::requested, std::memory_order_release); }
   [[nodiscard]] bool ready() const noexcept { return state_.load(std::memory_order_acquire) == State::ready; }
-  /// Valid from ready() until the next ask().
+  /// Valid from ready() until the next request().
   [[nodiscard]] const devices::ModelState& model() const { return *space_; }
   [[nodiscard]] double seconds() const noexcept { return seconds_; }  ///< since training began
 

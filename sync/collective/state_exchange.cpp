@@ -194,7 +194,7 @@ Progress StateExchange::poll(TimePoint now) {
     if (now < s.give_up_at) return p;
     return s.fail({ErrorCode::timed_out, "the view's state did not reach all devices in time"});
   }
-  RIVULET_CHECK(s.stage != Stage::resting, "poll() before take() or settle()");
+  RIVULET_CHECK(s.stage != Stage::resting, "poll() before take() or confirm()");
   if (s.stage == Stage::header) return s.read_header();
   if (s.stage == Stage::body) return s.check_body();
   s.stage = Stage::confirmed;

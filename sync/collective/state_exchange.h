@@ -15,8 +15,8 @@ namespace rivulet::sync {
 /// all ranks wait for each other. The bytes are opaque and checked on arrival: 64-byte header, one checksum
 /// per MiB, the bytes. The i-th rank without the target receives it from holder i modulo their number.
 ///
-///   holder:  give(bytes)          -> settle() -> poll() ... done
-///   other:   take() -> poll() ... -> taken()  -> settle() -> poll() ... done
+///   holder:  give(bytes)          -> confirm() -> poll() ... done
+///   other:   take() -> poll() ... -> taken()  -> confirm() -> poll() ... done
 ///
 /// The death of a donor fails the view like any other death; the next view has different donors or a
 /// different target. The deadline is `give_up_at`: ranks wait for a slow transfer, but not for a silent peer.

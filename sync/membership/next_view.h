@@ -40,7 +40,7 @@ AdmissionError outside(const Fold& fold, const std::string& self);
 
 /// Why a process with this HELLO cannot replace the present session of its device: its state is of no view of
 /// this run; or it is older than the group's saved state, which no other device has; or it conflicts with the
-/// group while the present session does not. None: it can, or there is no such session.
+/// group while the present session does not. None: it can, or no session is present.
 AdmissionError cannot_replace(const Fold& fold, const Hello& hello);
 
 /// Obstacle of a state that is of no view of this run. None: it can be of this run.

@@ -14,7 +14,7 @@ Hello hello_of(const std::string& device, const std::string& nonce) {
   Hello hello{device, nonce, "host-" + device, 100, 2, "h"};
   hello.config = {{"checkpoint.quorum", "2"}, {"job.devices", "2"}};
   hello.partitions = {"t:" + device};
-  hello.holds = Stamp{};
+  hello.has_state = Stamp{};
   return hello;
 }
 

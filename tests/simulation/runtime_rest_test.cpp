@@ -39,13 +39,13 @@ TEST_CASE(
   };
   const auto differ =
       std::ranges::count_if(rounds, [&](const auto& round) { return says(round, "streams differ"); });
-  const auto thin =
-      std::ranges::count_if(rounds, [&](const auto& round) { return says(round, "thin matrices"); });
+  const auto low_rank =
+      std::ranges::count_if(rounds, [&](const auto& round) { return says(round, "low rank"); });
   REQUIRE(rounds.size() > 100);
   CAPTURE(rounds.size());
   CAPTURE(rounds.back().plan.why);
   CAPTURE(differ);
-  CHECK(thin == 0);
+  CHECK(low_rank == 0);
   CHECK(static_cast<double>(differ) < 0.02 * static_cast<double>(rounds.size()));
   CHECK(static_cast<double>(sent) < 0.2 * static_cast<double>(records));
   CHECK(std::ranges::any_of(rounds, [](const auto& round) { return round.plan.next.steps() == 32; }));

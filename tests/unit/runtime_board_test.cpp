@@ -355,8 +355,8 @@ TEST_CASE("Status page: what the model makes of this device's own rows, and of e
                          .largest_class = "<ok>"});
   for (const char* part :
        {"<dd id=\"own_loss\">0.5000</dd>", "<dd id=\"own_accuracy\">99.0&nbsp;%</dd>",
-        "<dt>always &lt;ok&gt;</dt><dd id=\"largest_class\">98.5&nbsp;%</dd>",
-        "last 1&nbsp;000 rows before training",
+        "<dt>baseline: always &lt;ok&gt;</dt><dd id=\"largest_class\">98.5&nbsp;%</dd>",
+        "last 1&nbsp;000 rows, before training",
         "<td class=\"text\">fault</td><td>10</td><td>80.0&nbsp;%</td><td>50.0&nbsp;%</td>"})
     CHECK_MESSAGE(contains(page(), part), part);
   status.set_own_scores({.rows = 500, .loss = 0.125, .mean_absolute_error = 3.25, .r2 = 0.875});

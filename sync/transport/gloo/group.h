@@ -57,7 +57,7 @@ class Cancel {
   bool set_ = false;
 };
 
-/// A connected full mesh. send() and receive() from one thread at a time, pulse() and say() from one thread.
+/// A connected full mesh. send() and receive() from one thread at a time, pulse() and log() from one thread.
 /// Destroy every Work first: works keep the sockets open.
 class Group {
  public:

@@ -25,7 +25,7 @@ void check_rows(Input input, const RowFormat& rows_format) {
     RIVULET_CHECK(rows.error().code == ErrorCode::protocol, "refused as what the protocol forbids");
     return;
   }
-  const CopiedRows& copied = rows.value();
+  const RowBlock& copied = rows.value();
   RIVULET_CHECK(copied.rows > 0 && copied.rows <= rows_most, "as many rows as may be");
   RIVULET_CHECK(copied.features.size() == 6 * copied.rows && copied.targets.size() == copied.rows,
                 "of the job's shape");
