@@ -220,7 +220,7 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   const auto first = explain_round(view, nullptr, rounds[0], &rounds[1]);
   CHECK(first.devices[1].sync_s == doctest::Approx(0.003));
   CHECK(contains(first.sentences[2], "Next: rows of a 40, b 64 and c 0; the round starts within 200 ms."));
-  CHECK(contains(first.sentences[3], "first round of its view"));
+  CHECK(contains(first.sentences[3], "first round of the view"));
   CHECK(contains(first.sentences[4], "exchange: 3.0 ms"));
 }
 

@@ -207,7 +207,7 @@ TEST_CASE("Scenario: what is wrong in a script is named with its line and word")
   said("at 1 kill b\nat 2 kill b\n", "day.txt:2: ", "killed and not restarted");
   said("at 1 stop b\nat 2 kill b\n", "day.txt:2: ", "has left and cannot return");
   said("at 1 stop b\nat 2 stop b\n", "day.txt:2: ", "has left and cannot return");
-  said("at 2 kill b\nat 1 start b\n", "day.txt:2: ", "forward in time");
+  said("at 2 kill b\nat 1 start b\n", "day.txt:2: ", "in order of time");
 }
 
 TEST_CASE("Scenario: numbers that no clock can count and parts that no device has are refused by name") {
