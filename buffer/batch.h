@@ -19,15 +19,15 @@ class Batch {
   Batch(std::span<float> features, std::span<float> targets, const RowShape& shape, std::size_t rows_max);
   /// Takes up to n more rows from the buffer and copies them. Returns the number of rows added.
   std::size_t fill(RowBuffer& buffer, std::size_t n);
-  /// Adds an injected row after the own rows. This device computes on it, but only its owner announces and
-  /// counts it. The next fill() discards injected rows.
+  /// Adds an injected row after the device's own rows. This device computes on it, but only its owner
+  /// announces and counts it. The next fill() discards injected rows.
   void add_injected(std::span<const float> features, std::span<const float> targets);
 
   [[nodiscard]] BatchView view() const noexcept;  ///< the rows to compute on: own rows, then injected rows
   [[nodiscard]] std::size_t rows() const noexcept { return own_ + injected_; }  ///< view().rows
   [[nodiscard]] std::size_t own_rows() const noexcept { return own_; }
   [[nodiscard]] std::size_t rows_max() const noexcept { return rows_max_; }
-  /// Tags of the own rows, in reading order.
+  /// Tags of the device's own rows, in reading order.
   [[nodiscard]] std::span<const RowTag> own_tags() const noexcept { return tags_; }
 
   void release(RowBuffer& buffer);

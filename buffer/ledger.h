@@ -74,7 +74,7 @@ class Ledger {
  private:
   struct Partition {
     std::optional<RowCursor> began;
-    RowCursor sealed{-1, 0};  ///< end of the last announcement; no skipped range grows across it
+    RowCursor sealed{-1, 0};  ///< end of the last announcement; no skipped range extends across it
     std::deque<SkippedRange> runs;
   };
   static void extend(const Partition& partition, RowInterval& interval, std::vector<SkippedRange>& runs);

@@ -23,13 +23,13 @@ struct LogEntry {
 class OrderedLog {
  public:
   virtual ~OrderedLog() = default;
-  /// Queues one record and returns at once. The record is in the log when poll() returns it. A failed write
-  /// is reported as an error of a later poll(). Errors: unavailable (queue full or closed).
+  /// Queues one record and returns immediately. The record is in the log when poll() returns it. A failed
+  /// write is reported as an error of a later poll(). Errors: unavailable (queue full or closed).
   virtual Status append(std::span<const std::byte> bytes) = 0;
   /// Returns up to max_entries new records, in order; empty if there are none yet. Never waits. Errors:
   /// unavailable (topic missing, more than one partition, broker not reachable within its deadline),
-  /// source_lost (connection lost; poll again), bad_record (the next records were deleted: this is not the
-  /// same log any more; final).
+  /// source_lost (connection lost; poll again), bad_record (the next records were deleted, so the log is no
+  /// longer the same; final).
   virtual Result<std::span<const LogEntry>> poll(std::size_t max_entries) = 0;
   /// True once every record that existed when the log was opened has been returned.
   [[nodiscard]] virtual bool caught_up() const = 0;

@@ -67,7 +67,8 @@ enum class DropReason : std::uint8_t {
   nonfinite_value,  ///< NaN or infinity in a feature or target
   bad_label,        ///< label negative, not an integer, or >= classes
   nonfinite_batch,  ///< finite rows gave a non-finite loss or gradient (train.on_nonfinite)
-  truncated,        ///< more rows arrived than were trained (source.retention); counts records, not decoded
+  truncated,        ///< more rows arrived than were trained (source.retention); counts records, which are not
+                    ///< decoded
   filtered,         ///< rejected by decode.<format>.where; expected
   context,          ///< record needed only by later rows, such as the first ones of a window; expected
   expired,          ///< what completes the row, such as a late label, did not arrive in time

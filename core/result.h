@@ -43,20 +43,20 @@ class [[nodiscard]] Result {
 
   explicit operator bool() const noexcept { return state_.index() == 0; }
   T& value() & {
-    RIVULET_CHECK(state_.index() == 0, "value() of an error");
+    RIVULET_CHECK(state_.index() == 0, "value() called on an error");
     return *std::get_if<0>(&state_);
   }
   const T& value() const& {
-    RIVULET_CHECK(state_.index() == 0, "value() of an error");
+    RIVULET_CHECK(state_.index() == 0, "value() called on an error");
     return *std::get_if<0>(&state_);
   }
   /// Returns by value: a reference into a temporary would dangle in `for (auto& x : f().value())`.
   T value() && {
-    RIVULET_CHECK(state_.index() == 0, "value() of an error");
+    RIVULET_CHECK(state_.index() == 0, "value() called on an error");
     return std::move(*std::get_if<0>(&state_));
   }
   [[nodiscard]] const Error& error() const {
-    RIVULET_CHECK(state_.index() == 1, "error() of a value");
+    RIVULET_CHECK(state_.index() == 1, "error() called on a value");
     return *std::get_if<1>(&state_);
   }
 

@@ -38,7 +38,7 @@ struct Key {
   std::string_view choices = {};  ///< of a text: "a | b"; empty = any. Of numbers: words allowed instead
   /// Whether a text with a syntax, such as a rate, can be parsed; null = any.
   bool (*fits)(std::string_view text) = nullptr;
-  std::string_view form = {};  ///< "like 50 kB/s", for the error about a malformed value
+  std::string_view form = {};  ///< "a budget such as 50 kB/s", for the error about a malformed value
   bool or_number = false;      ///< a text key that also accepts an unquoted number; stored as text
   /// Value that `rivulet config init` writes in place of the default; "#..." is written as a comment.
   std::string_view sample = {};

@@ -25,7 +25,7 @@ class ShareCheck {
 
 /// Results that several devices of a process would compute identically from the same input. The first caller
 /// computes one; it lives as long as the object that this cache is attached to. A ShareCheck detects inputs
-/// that are not identical after all. Thread-safe; values are computed under the lock.
+/// that should be identical but are not. Thread-safe; values are computed under the lock.
 class SharedWork {
  public:
   /// Null: values are never recomputed for comparison.

@@ -19,8 +19,8 @@ inline constexpr std::size_t counted_classes_max = 256;
 std::unique_ptr<Trainer> make_balancing(std::unique_ptr<Trainer> model, Device& device, std::size_t classes,
                                         std::vector<float> weights, double window);
 
-/// Adds the rows of an agreed step to the class counts and zeroes the measurements. Pure. Errors: those of a
-/// device that must copy.
+/// Adds the rows of an agreed step to the class counts and zeroes the measurements. Pure. Errors: those of
+/// copies between host and device.
 Status follow_classes(ModelState& state, double rows, Device& device);
 
 }  // namespace rivulet::devices

@@ -13,7 +13,7 @@
 namespace rivulet::devices {
 namespace {
 
-/// Error of the shown values, in deviations, from which they are updated. Each update costs a pass over the
+/// Error of the shown values, in deviations, above which they are updated. Each update costs a pass over the
 /// layers.
 constexpr double slack = 1.0 / 32;
 /// Number of rows that a column's statistics stand for after a change of the stream.
@@ -52,7 +52,7 @@ struct Layer {
 
 template <class T>
 Layer<T> layer_of(T* all, const TensorSlot& weight, const TensorSlot& bias) {
-  RIVULET_CHECK(weight.count % bias.count == 0, "a linear layer has a weight and a bias");
+  RIVULET_CHECK(weight.count % bias.count == 0, "the weight of a linear layer does not match its bias");
   return {all + weight.begin, all + bias.begin, bias.count, weight.count / bias.count};
 }
 
@@ -117,13 +117,13 @@ void rescale_all(T* numbers, ArrayKind kind, const Rescaling& by, const ModelLay
   if (const auto slot = skip_over_features(layout)) skip = layer_of(numbers, slots[*slot], slots.back());
   if (columns.features > 0 && columns.linear_first) {
     const auto first = layer_of(numbers, slots[0], slots[1]);
-    RIVULET_CHECK(first.inputs == columns.features, "a first layer over the features");
+    RIVULET_CHECK(first.inputs == columns.features, "the first layer does not take the features");
     rescale_first(first, kind, by);
     if (skip) rescale_first(*skip, kind, by);
   }
   if (columns.targets > 0 && columns.linear_last) {
     const auto last = layer_of(numbers, slots[slots.size() - 2], slots.back());
-    RIVULET_CHECK(last.outputs == columns.targets, "a last layer that outputs the targets");
+    RIVULET_CHECK(last.outputs == columns.targets, "the last layer does not output the targets");
     rescale_last(last, kind, by);
     if (skip) rescale_weight(*skip, kind, by);
   }
@@ -161,7 +161,7 @@ bool rarer_than(double once_in, double distance, double variance, double rows) {
 }
 
 /// Whether the column began with a false reading: the round's rows lie close together and far from the mean.
-/// A few rows of an idle switch look the same.
+/// A switch that has been idle for a few rows looks the same.
 bool began_wrong(const Column& c, const Spread& round, double rows) {
   const double distance = round.mean - c.mean;
   if (c.rows <= 0 || c.rows >= young_rows || round.variance >= collapse * collapse * c.variance ||
@@ -239,7 +239,7 @@ ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns) {
 
 GradientView measured_in(const GradientView& numbers, const ModelLayout& layout) {
   const auto first = std::ranges::find_if(layout.buffer_slots, is_measured);
-  RIVULET_CHECK(first != layout.buffer_slots.end(), "columns that are measured");
+  RIVULET_CHECK(first != layout.buffer_slots.end(), "the model measures no columns");
   return numbers.slice(numbers.count - layout.buffers + first->begin,
                        Measured::numbers(layout.normalized.size()));
 }
@@ -263,7 +263,7 @@ Rescaling rescaling_between(std::span<const Column> before, std::span<const Colu
         (was.shown_mean == is.shown_mean && was.shown_deviation == is.shown_deviation))
       continue;
     const double moved = is.shown_mean - was.shown_mean;
-    // A single row has no deviation: the column was unknown, not at rest.
+    // After a single row the deviation is 0 because nothing is known yet, not because the column is at rest.
     if (was.shown_deviation == 0 && was.rows < young_rows) continue;
     by.moves = true;
     if (i >= columns.features) {

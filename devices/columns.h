@@ -49,7 +49,7 @@ inline constexpr double farthest_at_rest = 1.8e19;
 
 /// Adds the buffers of Measured to the layout of a model.
 ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns);
-/// Returns the part of an array with Measured; the array ends with the buffers of such a layout.
+/// Returns the Measured part of an array that ends with the buffers of a layout from with_columns().
 GradientView measured_in(const GradientView& numbers, const ModelLayout& layout);
 
 /// Returns the slot of "skip.weight" [outputs, features], a layer without bias that adds to the outputs of
@@ -65,8 +65,8 @@ inline constexpr double least_deviation = 1e-20;
 double deviation_of(double mean, double variance);
 
 /// Change of the shown columns, in the form that the adjacent layers need. A first layer W x + b becomes W' =
-/// W ratio, b' = b + W shift, column by column; a last layer W' = W gain, b' = b gain + offset, row by row. A
-/// skip layer takes both changes and shares the last layer's b.
+/// W ratio, b' = b + W shift, column by column; a last layer W' = W gain, b' = b gain + offset, row by row.
+/// Both changes apply to a skip layer, which shares the last layer's b.
 struct Rescaling {
   std::vector<double> ratio, shift;  ///< [features]
   std::vector<bool> woken;           ///< [features]: its weights start at 0

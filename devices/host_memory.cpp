@@ -23,7 +23,7 @@ class HostMemory final : public Memory {
       : data_(std::move(data)), bytes_(bytes) {}
   [[nodiscard]] std::size_t bytes() const noexcept override { return bytes_; }
   [[nodiscard]] GradientView view(Scalar scalar, std::size_t count) const override {
-    RIVULET_CHECK(count <= bytes_ / bytes_of(scalar), "a view larger than its memory");
+    RIVULET_CHECK(count <= bytes_ / bytes_of(scalar), "the view is larger than its memory");
     return {data_.get(), count, scalar, MemoryKind::host, -1};
   }
 

@@ -56,7 +56,7 @@ class Lent final : public Memory {
 
 ModelState ModelState::over(const ModelLayout& layout, const ModelState& whole) {
   RIVULET_CHECK(layout.optimizer_arrays == whole.layout_.optimizer_arrays,
-                "states with different optimizers");
+                "the states have different optimizers");
   ModelState state;
   state.layout_ = layout;
   state.parameters_ = std::make_unique<Lent>(whole.parameters());
@@ -125,7 +125,7 @@ void ModelState::copy_from(const ModelState& other) {
                     layout_.optimizer_arrays == other.layout_.optimizer_arrays &&
                     layout_.normalized.size() == other.layout_.normalized.size() &&
                     layout_.counted_classes == other.layout_.counted_classes,
-                "states of different models or optimizers");
+                "the states belong to different models or optimizers");
   const auto from = other.arrays();
   const auto to = arrays();
   for (std::size_t i = 0; i < to.size(); ++i) copy_host_numbers(from[i], to[i]);

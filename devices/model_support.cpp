@@ -41,8 +41,8 @@ Status check_model_config(const ModelConfig& config) {
 }
 
 Error wrong_input(const ModelConfig& config, std::string_view wanted) {
-  return invalid(fmt::format("model.name = \"{}\" needs rows of shape {}, but decode gives [{}]", config.name,
-                             wanted, fmt::join(config.input, ", ")));
+  return invalid(fmt::format("model.name = \"{}\" needs rows of shape {}, but decode produces [{}]",
+                             config.name, wanted, fmt::join(config.input, ", ")));
 }
 
 std::size_t columns_of(const ModelConfig& config) {

@@ -8,7 +8,7 @@ namespace {
 class ModeledDevice final : public Device {
  public:
   ModeledDevice(const DeviceProfile& profile, VirtualClock& clock) : profile_(profile), clock_(clock) {
-    RIVULET_CHECK(profile.rows_per_second > 0, "a device that never finishes a batch");
+    RIVULET_CHECK(profile.rows_per_second > 0, "rows_per_second of the device must be positive");
   }
   [[nodiscard]] std::string_view name() const noexcept override { return "modeled"; }
   Result<std::unique_ptr<Memory>> allocate(std::size_t bytes) override { return allocate_host_memory(bytes); }

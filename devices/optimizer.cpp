@@ -73,9 +73,9 @@ Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& st
                                    const GradientView& agreed, double learning_rate_factor,
                                    std::uint64_t step, Device& device) {
   const ModelLayout& layout = state.layout();
-  RIVULET_CHECK(agreed.count == layout.contribution(), "a contribution of a different model");
+  RIVULET_CHECK(agreed.count == layout.contribution(), "the contribution belongs to a different model");
   RIVULET_CHECK(config.entry->arrays.size() == layout.optimizer_arrays.size(),
-                "a state of a different optimizer");
+                "the state belongs to a different optimizer");
   if (config.entry->step == nullptr) return ApplyReport{0, config.learning_rate * learning_rate_factor};
   HostArrays arrays(device);
   for (const GradientView& own : state.arrays())

@@ -8,8 +8,8 @@ namespace rivulet::devices {
 namespace {
 
 constexpr double doubt_rows = 3000;
-/// With fewer rows, a column may not have shown its long states: no value counts as a code, and doubt ends
-/// sooner.
+/// With fewer rows, a column may not have been in all of its long-lasting states yet. So no value counts as a
+/// missing-value code, and the period of doubt is shorter.
 constexpr double few_known = 1000;
 constexpr double doubt_rows_of_few = 1500;
 constexpr double doubt_share = 0.1;

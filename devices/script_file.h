@@ -35,7 +35,7 @@ struct ScriptFacts {
 };
 
 /// `input`: shape of one row. Rejects the same files as a training device. Runs the file's code, which may
-/// never return: run_in_subprocess() can end it. Errors: io (unreadable, not a TorchScript file, a frozen
+/// never return: run_in_subprocess() can stop it. Errors: io (unreadable, not a TorchScript file, a frozen
 /// parameter, forward() rejects such rows or does not return one vector per row; with the library's message),
 /// unavailable (a build without LibTorch).
 Result<ScriptFacts> inspect_script(const std::string& path, std::span<const std::int64_t> input);

@@ -92,17 +92,18 @@ Result<Idx> read_idx(const std::string& path, std::size_t least_dimensions) {
   idx.begin = 4 + 4 * dimensions;
   if (dimensions < least_dimensions || dimensions > 8)
     return wrong_byte(path, 3, "unsupported IDX file with " + std::to_string(dimensions) + " dimensions");
-  if (all.size() < idx.begin) return wrong_byte(path, all.size(), "the header ends early");
+  if (all.size() < idx.begin) return wrong_byte(path, all.size(), "the file ends inside the header");
   std::size_t expected = 1;
   for (std::size_t d = 0; d < dimensions; ++d) {
     idx.dimensions.push_back(big_endian(all.subspan(4 + 4 * d, 4)));
     expected *= idx.dimensions.back();
-    if (expected > (std::size_t{1} << 40)) return wrong_byte(path, 4 + 4 * d, "the dimensions are too large");
+    if (expected > (std::size_t{1} << 40))
+      return wrong_byte(path, 4 + 4 * d, "the product of the dimensions exceeds 2^40");
   }
   if (all.size() - idx.begin != expected)
     return wrong_byte(path, all.size(),
-                      "the header specifies " + std::to_string(expected) + " bytes of values, the file has " +
-                          std::to_string(all.size() - idx.begin));
+                      "the header specifies " + std::to_string(expected) +
+                          " bytes of values, the file contains " + std::to_string(all.size() - idx.begin));
   return idx;
 }
 

@@ -40,7 +40,7 @@ struct DecodeConfig {
   std::vector<double> missing;  ///< missing-value codes, as in records
   Fill fill;
   std::string where;                     ///< "FIELD = VALUE" of the selected rows; empty: all
-  char decimal = '.';                    ///< decimal sign of numbers in texts
+  char decimal = '.';                    ///< decimal separator of numbers in texts
   std::vector<std::string> features;     ///< for formats with named features
   std::string target;                    ///< for formats with a named target
   std::vector<std::string> class_names;  ///< a label's class is its index; empty: labels are integers

@@ -90,7 +90,8 @@ Decoded DecoderBase::next(RowSlot out) noexcept {
   return step.kind == Decoded::Kind::row ? whole_row(out, step) : step;
 }
 
-/// A row of fill values only carries no information: most likely it is a row of a different kind.
+/// A row that consists only of fill values carries no information: most likely it is a row of a different
+/// kind.
 Decoded DecoderBase::whole_row(RowSlot out, Decoded step) noexcept {
   const auto is_unknown = [](float x) { return std::isnan(x); };
   if (missing_in_row_ == columns_ && std::ranges::all_of(out.features, is_unknown)) {

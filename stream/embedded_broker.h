@@ -26,8 +26,8 @@ class EmbeddedBroker {
   /// For tests: broker 1 goes down or comes back on the same port.
   void set_down(bool down);
   void set_down(int broker, bool down);
-  /// For tests: a broker accepts connections but does not answer, like a hung one. Pending requests are
-  /// answered a minute later.
+  /// For tests: a broker accepts connections but does not answer, like a hung one. It answers pending
+  /// requests after a minute.
   void set_silent(int broker, bool silent);
   /// For tests: makes another broker the leader of a partition.
   void set_leader(const std::string& topic, int partition, int broker);

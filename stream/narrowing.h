@@ -11,7 +11,7 @@ namespace rivulet::stream {
 /// lost, at least ten, and the values lie far from 0 and close together.
 bool loses(const Narrowing& feature) noexcept;
 
-/// The shift that moves the middle of the values near 0.
+/// Returns a shift that moves the middle of the value range close to 0.
 double shift_for(const Narrowing& feature) noexcept;
 
 /// One sentence for each feature that loses precision, at most eight; empty if none does.

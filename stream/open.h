@@ -48,7 +48,7 @@ struct KafkaSourceConfig {
 /// `unavailable` error of poll() within open_deadline; it names the topic. Offsets are never reset. A
 /// partition stops (PartitionState) when its next offset was deleted unread and count_gaps is not set, when
 /// its next offset is beyond the end, or when its topic was recreated (kafka/same_log.h). Invalid properties:
-/// invalid_config at once, with librdkafka's message.
+/// invalid_config immediately, with librdkafka's message.
 Result<std::unique_ptr<RecordSource>> open_kafka_source(const KafkaSourceConfig&, const Clock&, MetricsSink&);
 
 /// A data set from a directory or file (see dataset.h). Each partition plays all of it at `rows_per_second`

@@ -30,9 +30,9 @@ class RateEstimate {
 class GrowthEstimate {
  public:
   explicit GrowthEstimate(Duration window = std::chrono::seconds(5)) noexcept : window_(window) {}
-  /// Records the end offset. The first one, and a lower one than before, only restart the measurement.
+  /// Records the end offset. The first offset, and one below its predecessor, only restart the measurement.
   void reached(std::int64_t end, TimePoint now) noexcept;
-  /// Growth rate at `now`. After a window without growth: at most one record per time since then.
+  /// Growth rate at `now`. After a window without growth: at most one record per time since the last growth.
   [[nodiscard]] double per_second(TimePoint now) const noexcept;
 
  private:

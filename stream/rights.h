@@ -14,7 +14,7 @@
 namespace rivulet::stream {
 
 /// Checks that the leaders of these partitions answer at their advertised addresses. Blocks up to `deadline`.
-/// Errors: timed_out (lists all that do not).
+/// Errors: timed_out (lists all leaders that did not answer).
 Status try_leaders(const Properties&, const std::vector<TopicPartition>& partitions, Duration deadline);
 
 /// Checks permission to read `topic` and to commit offsets as `group`. Requests a commit for partition

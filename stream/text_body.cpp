@@ -47,7 +47,7 @@ TextBody text_body(std::span<const std::byte> record, TextKind kind) noexcept {
 }
 
 std::string words_for_binary(std::uint32_t schema) {
-  return "looks like Avro or Protobuf in Confluent's framing, schema " + std::to_string(schema);
+  return "looks like Avro or Protobuf in Confluent's wire format, schema " + std::to_string(schema);
 }
 
 }  // namespace rivulet::stream

@@ -37,7 +37,7 @@ struct Fields {
   bool open_quote = false;
 };
 
-/// Accepts both decimal signs: the decoder applies the configured one.
+/// Accepts both decimal separators: the decoder applies the configured one.
 bool is_number(std::string_view text) {
   return parse_number(text).has_value() || parse_number(text, ',').has_value();
 }

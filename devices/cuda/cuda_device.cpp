@@ -25,7 +25,7 @@ class PinnedMemory final : public Memory {
       : data_(std::move(data)), bytes_(bytes), gpu_(gpu) {}
   [[nodiscard]] std::size_t bytes() const noexcept override { return bytes_; }
   [[nodiscard]] GradientView view(Scalar scalar, std::size_t count) const override {
-    RIVULET_CHECK(count <= bytes_ / bytes_of(scalar), "a view larger than its memory");
+    RIVULET_CHECK(count <= bytes_ / bytes_of(scalar), "the view is larger than its memory");
     return {data_.get(), count, scalar, MemoryKind::pinned, gpu_};
   }
 
@@ -87,8 +87,9 @@ Result<std::unique_ptr<Device>> make_cuda_device(int index) {
   if (const auto code = ::cudaGetDeviceCount(&count); code != cudaSuccess)
     return cuda_error("no GPU can be used", code);
   if (index >= count)
-    return Error{ErrorCode::unavailable,
-                 fmt::format("GPU {} does not exist: this process sees {}", index, count)};
+    return Error{
+        ErrorCode::unavailable,
+        fmt::format("GPU {} does not exist: number of GPUs visible to this process: {}", index, count)};
   // Creates the GPU's context, so that errors occur here, with their reason, and not in a round.
   if (const auto code = ::cudaSetDevice(index); code != cudaSuccess)
     return cuda_error(fmt::format("GPU {} cannot be used", index), code);

@@ -49,7 +49,7 @@ class LinearTrainer final : public Trainer {
 
   Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
                                        GradientView out) override {
-    RIVULET_CHECK(out.count == layout_.contribution(), "a contribution of a different model");
+    RIVULET_CHECK(out.count == layout_.contribution(), "the contribution belongs to a different model");
     if (Status good = begin(batch); !good) return good.error();
     fill_zero(out);
     StepReport report;
@@ -139,7 +139,7 @@ ModelNeeds needs(const ModelConfig& config) {
 
 extern const ModelEntry model_linear;
 const ModelEntry model_linear{.name = "linear",
-                              .help = "one weight per input and output; needs no LibTorch",
+                              .help = "one linear layer: linear or softmax regression; needs no LibTorch",
                               .make = make,
                               .needs = needs,
                               .linear_first = true,

@@ -26,7 +26,7 @@ constexpr std::array keys{
     Key{.name = "model.mlp.hidden",
         .type = KeyType::integers,
         .text = "[64, 64]",
-        .help = "widths of mlp's hidden layers",
+        .help = "units of each hidden layer of mlp",
         .least = 1,
         .most = 1e6,
         .sample = "#[64, 64]"},
@@ -39,7 +39,7 @@ constexpr std::array keys{
         .type = KeyType::boolean,
         .text = "false",
         .help =
-            "adds a linear layer from features to outputs, initially 0, which learns sooner from few rows",
+            "linear skip connection from features to outputs, initialized to 0; learns faster from few rows",
         .sample = "#false"},
 };
 
@@ -137,7 +137,7 @@ class MlpTrainer final : public Trainer {
   Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
                                        GradientView out) override {
     RIVULET_CHECK(out.count == layout().contribution() && out.scalar == layout().scalar,
-                  "a contribution of a different model");
+                  "the contribution belongs to a different model");
     if (Status good = begin(batch); !good) return good.error();
     fill_zero(out);
     StepReport report;
@@ -379,7 +379,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> meaning(const Sett
   return {{"hidden layers", widths}, {"activation", {activation}}, {"skip", {"true"}}};
 }
 
-/// A skip layer learns linear relations of few features at once (bench/streams).
+/// With few features, a skip layer learns linear relations within a few steps (bench/streams).
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> proposed{{{keys[2].name, "true"}}};
 
 }  // namespace
@@ -387,7 +387,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 1> proposed{
 extern const ModelEntry model_mlp;
 const ModelEntry model_mlp{
     .name = "mlp",
-    .help = "fully connected layers over rows of any shape: model.mlp = { hidden, activation, skip }",
+    .help = "multilayer perceptron for rows of any shape: model.mlp = { hidden, activation, skip }",
     .make = make,
     .needs = needs,
     .linear_first = true,

@@ -5,7 +5,8 @@
 namespace rivulet::devices {
 
 std::vector<std::pair<std::string, std::string>> numeric_library_facts() {
-  return {{"LibTorch", "not in this build (RIVULET_WITH_TORCH=OFF), whose only models are linear and mlp"}};
+  return {{"LibTorch",
+           "not in this build (RIVULET_WITH_TORCH=OFF), which supports only the models linear and mlp"}};
 }
 
 void prepare_process(int /*threads*/) {

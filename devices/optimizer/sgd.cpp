@@ -6,7 +6,7 @@ namespace {
 
 constexpr Key keys[] = {{.name = "train.optimizer.momentum",
                          .text = "0.9",
-                         .help = "for sgd, below 1",
+                         .help = "for sgd, momentum factor, below 1",
                          .least = 0,
                          .most = 0.999999}};
 constexpr RememberedArray arrays[] = {{"momentum", ArrayKind::delta}};
@@ -60,7 +60,7 @@ void apply(const OptimizerStep& s) {
 
 extern const OptimizerEntry optimizer_sgd;
 const OptimizerEntry optimizer_sgd{"sgd",
-                                   "gradient descent with momentum, as torch.optim.SGD",
+                                   "stochastic gradient descent with momentum, as torch.optim.SGD",
                                    keys,
                                    arrays,
                                    &apply,

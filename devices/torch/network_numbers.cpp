@@ -173,7 +173,7 @@ NetworkNumbers::NetworkNumbers(Network& network, const ModelConfig& config) {
 void NetworkNumbers::check_fits(const ModelState& state) const {
   RIVULET_CHECK(state.layout().scalar == layout_.scalar && state.layout().parameters == layout_.parameters &&
                     state.layout().buffers == layout_.buffers,
-                "a state of a different model");
+                "the state belongs to a different model");
 }
 
 void NetworkNumbers::initialize(ModelState& state, std::uint64_t seed) const {

@@ -55,8 +55,8 @@ Status train_rows(ScriptNetwork& network, std::span<const std::int64_t> input, s
     network.train(training);
     const torch::Tensor output = network.forward(zeros(input, rows));
     if (output.dim() != 2 || output.size(0) != rows)
-      return Error{ErrorCode::io, "forward() of " + std::to_string(rows) + " rows gives the shape " +
-                                      std::string(c10::str(output.sizes())) + ", must be [" +
+      return Error{ErrorCode::io, "forward() on " + std::to_string(rows) + " rows returns shape " +
+                                      std::string(c10::str(output.sizes())) + ", expected [" +
                                       std::to_string(rows) + ", OUTPUTS]"};
     outputs = output.size(1);
     if (training) output.sum().backward();

@@ -50,7 +50,7 @@ void show_print(const std::string& text) {
   std::string_view rest = text;
   while (rest.ends_with('\n')) rest.remove_suffix(1);
   const std::string shown =
-      before == prints_max ? "(further output is not shown)" : printable(rest.substr(0, line_max));
+      before == prints_max ? "(further output is omitted)" : printable(rest.substr(0, line_max));
   std::cerr << "model.file prints: " + shown + "\n";
 }
 
@@ -100,10 +100,10 @@ void ScriptNetwork::train(bool on) {
 }
 
 std::string ScriptNetwork::untrainable() const {
-  if (parameters().empty()) return "has no parameter to train";
+  if (parameters().empty()) return "has no trainable parameter";
   for (const auto& item : named_parameters())
     if (!item.value().is_floating_point() || !item.value().requires_grad())
-      return "parameter '" + item.key() + "' is frozen: save it as a buffer";
+      return "parameter '" + item.key() + "' is frozen: register it as a buffer";
   return "";
 }
 

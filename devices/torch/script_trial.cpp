@@ -67,8 +67,8 @@ Status fits(ScriptNetwork& network, const ModelConfig& config, bool training) {
   network.train(training);
   const auto output = network.forward(zeros(config, 2));
   if (output.dim() != 2 || output.size(0) != 2 || output.size(1) != config.outputs)
-    return wrong_file(config, "forward() of two rows gives the shape " + c10::str(output.sizes()) +
-                                  ", must be [2, " + std::to_string(config.outputs) +
+    return wrong_file(config, "forward() on two rows returns shape " + c10::str(output.sizes()) +
+                                  ", expected [2, " + std::to_string(config.outputs) +
                                   "] (model.classes, or model.outputs)");
   return ok();
 }
@@ -116,7 +116,7 @@ Status train_once(Trainer& trainer, const ModelConfig& config, std::size_t rows)
 /// Error of a trial with `rows` rows, with the script's reason first.
 Error with_rows(const ModelConfig& config, const Error& error, std::size_t rows) {
   if (error.code == ErrorCode::invalid_config) return error;
-  return wrong_file(config, error.message + "; trained with " + std::to_string(rows) +
+  return wrong_file(config, error.message + "; the trial batch has " + std::to_string(rows) +
                                 (rows == 1 ? " row of zeros" : " rows of zeros"));
 }
 
@@ -171,8 +171,8 @@ Result<ModelNeeds> try_script(const ModelConfig& config, const Trial& trial) {
   const auto script = pinned(config);
   if (!script) return script.error();
   if (const auto unpacked = static_cast<double>(script.value().unpacked); unpacked > trial.memory)
-    return wrong_file(config,
-                      "unpacks to " + megabytes(unpacked) + ", device.memory is " + megabytes(trial.memory));
+    return wrong_file(config, "unpacks to " + megabytes(unpacked) +
+                                  ", more than device.memory = " + megabytes(trial.memory));
   const auto said =
       run_in_subprocess([&] { return as_bytes(try_here(config, script.value(), trial)); }, trial.patience);
   if (said) {
@@ -181,11 +181,11 @@ Result<ModelNeeds> try_script(const ModelConfig& config, const Trial& trial) {
     return needs;
   }
   if (said.error().code == ErrorCode::timed_out)
-    return wrong_file(config, "did not answer within " +
+    return wrong_file(config, "the trial did not finish within " +
                                   std::to_string(std::llround(to_seconds(trial.patience.deadline))) + " s");
   if (said.error().code == ErrorCode::cancelled || said.error().code == ErrorCode::invalid_config)
     return said.error();
-  // A fault of the machine, not of the file: a retry may succeed.
+  // The machine failed, not the file, so a retry may succeed.
   if (said.error().code == ErrorCode::unavailable)
     return Error{ErrorCode::unavailable, "model.file = '" + file_of(config) + "': " + said.error().message};
   return wrong_file(config, said.error().message);

@@ -10,13 +10,13 @@ inline constexpr Key script_file_key{
     .name = "model.file",
     .type = KeyType::text,
     .text = "\"\"",
-    .help = "for torchscript: a file saved by torch.jit; every device needs a copy",
+    .help = "for torchscript: path of a module saved by torch.jit; every device needs a copy of the file",
     .sample = "#\"\"",
     .of_device = true};
 inline constexpr Key script_sha256_key{.name = "model.sha256",
                                        .type = KeyType::text,
                                        .text = "\"\"",
-                                       .help = "of model.file, as printed by `model inspect`",
+                                       .help = "SHA-256 of model.file, as printed by `rivulet model inspect`",
                                        .sample = "#\"\""};
 
 /// Loads the network of a script with only trainable parameters. Runs the file's code for loading. Errors:

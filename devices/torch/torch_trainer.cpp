@@ -242,7 +242,7 @@ StepReport TorchTrainer::train_on(const BatchView& batch, const GradientView& ou
 Result<StepReport> TorchTrainer::compute_gradients(const ModelState& state, const BatchView& batch,
                                                    GradientView out) {
   RIVULET_CHECK(out.count == layout().contribution() && out.scalar == layout().scalar,
-                "a contribution of a different model");
+                "the contribution belongs to a different model");
   if (Status good = read(batch); !good) return good.error();
   const GradientView buffers = out.slice(layout().parameters, layout().buffers);
   if (batch.rows == 0) {

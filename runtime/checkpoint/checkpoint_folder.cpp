@@ -185,7 +185,7 @@ Result<CheckpointFolder::Written> CheckpointFolder::write(const StateOwner& owne
   if (files_->make_folders(path_) != 0) {
     const bool broken = errno == EIO;
     return Error{broken ? ErrorCode::io : ErrorCode::unavailable,
-                 fmt::format("cannot make {}: {}", path_, std::generic_category().message(errno))};
+                 fmt::format("cannot create {}: {}", path_, std::generic_category().message(errno))};
   }
   const auto image = encode_state(owner, state, digest);
   const auto path = path_of(state.stamp, suffix);

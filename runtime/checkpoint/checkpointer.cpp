@@ -114,7 +114,7 @@ void Checkpointer::failed(const Error& error) {
                    "no checkpoint was written: this device does not count towards committing this state",
                    {{"state", text_of(slot_.stamp)},
                     {"error", error.message},
-                    {"next", last ? "the disk failed twice: no more checkpoints until this device restarts"
+                    {"next", last ? "writing failed twice: no more checkpoints until this device restarts"
                                   : "the next checkpoint will be attempted"}});
 }
 

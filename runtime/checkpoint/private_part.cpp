@@ -32,7 +32,7 @@ Error damaged(const std::string& what) {
   return {ErrorCode::bad_record, "private part: " + what};
 }
 
-/// Array names in a file: "own.0" is the optimizer's first.
+/// Name of the optimizer's private array `i` in the file: "own.0" is the first.
 std::string name_of_own(std::size_t i) {
   return "own." + std::to_string(i);
 }

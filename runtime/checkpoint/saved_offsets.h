@@ -24,8 +24,8 @@ class SavedOffsets {
     states_.push_back(std::move(entry));
     if (states_.size() > states_max) states_.pop_front();
   }
-  /// Call when the group's state replaced the local one: older entries may belong to an abandoned history,
-  /// and a later lineage commits every stamp before it.
+  /// Call when the group's state replaced the local one: entries may belong to an abandoned history, and a
+  /// commit of a later lineage would release their offsets.
   void forget() noexcept { states_.clear(); }
   /// Returns true if the board got a new offset.
   bool committed(const Stamp& stamp, CommittableOffsets& board) {

@@ -20,8 +20,8 @@ namespace {
 constexpr const char* root_footer = R"(Start here:
   rivulet demo                                     watch four devices train one model through Kafka (under a minute)
   rivulet config init > device.toml                an annotated configuration to start from
-  rivulet validate device.toml --environment       check it, and everything it depends on
-  rivulet run --config device.toml                 one device, trains until stopped
+  rivulet validate device.toml --environment       check it, and the broker, topics and machine
+  rivulet run --config device.toml                 run one device until it is stopped
 
 Help of a command: rivulet COMMAND --help
 Exit codes: 0 ok, 1 failure, 2 usage, 69 a dependency is unavailable, 70 watchdog, 75 try again (a peer was lost),

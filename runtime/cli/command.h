@@ -13,7 +13,7 @@ class App;
 }
 
 /// The command line. One file per command, commands/<name>.cpp, which adds its flags under the root. Commands
-/// map flags to plain values and print; the work is done behind runtime/'s headers.
+/// map flags to plain values and print results; other parts of runtime/ do the work.
 namespace rivulet::runtime::cli {
 
 class Output;
@@ -23,7 +23,7 @@ struct Terminal {
   std::ostream& out;
   std::ostream& err;
   bool interactive = false;                        ///< out is a terminal: redraw allowed
-  bool colour = false;                             ///< and NO_COLOR is unset
+  bool colour = false;                             ///< interactive, and NO_COLOR is unset
   bool unicode = false;                            ///< UTF-8 locale: curves use block characters
   int width = 100;                                 ///< columns
   std::map<std::string, std::string> environment;  ///< RIVULET_* only

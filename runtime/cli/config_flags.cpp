@@ -58,12 +58,14 @@ const std::vector<KeyFlag>& key_flags() {
       {"--brokers", "source.kafka.properties.bootstrap.servers", "HOST:PORT,...", "Kafka brokers"},
       {"--topic", "source.topics", "TOPIC[,TOPIC]", "topics of the job"},
       {"--partitions", "source.partitions", "0,2 or 0-3", "partitions this device consumes"},
-      {"--devices", "job.devices", "N", "devices in the group"},
-      {"--data-dir", "device.data_dir", "DIR", "the only directory this process writes to"},
+      {"--devices", "job.devices", "N", "number of devices in the group"},
+      {"--data-dir", "device.data_dir", "DIR", "directory for all files that this device writes"},
       {"--http", "http.listen", "HOST:PORT",
-       "metrics, health and status pages, on a loopback address; 'off' for none"},
-      {"--peer-bind", "sync.bind", "INTERFACE|ADDRESS", "interface or address where peers reach this device"},
-      {"--advertise", "sync.advertise", "ADDRESS", "address for peers if it differs from sync.bind (NAT)"},
+       "address of the metrics, health and status pages; 'off' disables them"},
+      {"--peer-bind", "sync.bind", "INTERFACE|ADDRESS",
+       "interface or address on which this device listens for peers"},
+      {"--advertise", "sync.advertise", "ADDRESS",
+       "address to which peers connect if it differs from sync.bind (NAT)"},
   };
   return flags;
 }
@@ -103,7 +105,7 @@ void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& fla
         ->type_name(std::string(spec.value))
         ->check(not_empty);
   }
-  app.add_option("--set", sets_, "any key of the configuration; may be repeated")
+  app.add_option("--set", sets_, "value of any configuration key; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->allow_extra_args(false)  // consumes one value, not the arguments after it

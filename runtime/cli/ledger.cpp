@@ -15,8 +15,9 @@ constexpr Duration broker_patience = std::chrono::seconds(10);
 std::string PartitionLedger::trouble() const {
   if (!entries.adds_up()) return "row counts do not match the offsets";
   if (ends && ends->high < entries.next.offset)
-    return fmt::format("the log ends at {}, before offset {}: was the topic recreated?", ends->high,
-                       entries.next.offset);
+    return fmt::format(
+        "the log ends at offset {}, before the next offset {}; check whether the topic was recreated",
+        ends->high, entries.next.offset);
   if (ends && ends->low > entries.next.offset)
     return fmt::format("offsets {} to {} were deleted from the log unread", entries.next.offset, ends->low);
   return {};

@@ -34,11 +34,12 @@ Result<std::string> page(const NodePages& pages, const std::string& path, const 
 
 void NodePages::add_to(CLI::App& app) {
   app.add_option("ADDRESS", answers_,
-                 "address of the device's pages (default: http.listen from RIVULET_CONFIG or RIVULET_HTTP, "
+                 "HTTP address of the device (default: http.listen from RIVULET_CONFIG or RIVULET_HTTP, "
                  "or 127.0.0.1:9464)")
       ->type_name("HOST:PORT")
       ->check(not_empty);
-  app.add_option("--token-file", token_file_, "the device's http.token_file, if set")
+  app.add_option("--token-file", token_file_,
+                 "file with the device's token (http.token_file), if it requires one")
       ->type_name("FILE")
       ->check(not_empty);
 }

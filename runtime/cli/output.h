@@ -12,8 +12,8 @@ namespace rivulet::runtime::cli {
 /// descriptor.
 class Output {
  public:
-  /// `prompt`: writes every piece at once, for errors. Otherwise writes at line ends on a terminal, and in
-  /// blocks of some kilobytes elsewhere.
+  /// `prompt`: writes every piece immediately, for errors. Otherwise writes at line ends on a terminal, and
+  /// in blocks of some kilobytes elsewhere.
   explicit Output(int descriptor, bool prompt = false);
   ~Output();
   Output(const Output&) = delete;

@@ -35,7 +35,7 @@ void print_restarts(const Summary& summary, std::ostream& out) {
   for (const auto& d : summary.devices) {
     const auto times = d.restarts.value_or(0);
     if (times == 0) continue;
-    out << fmt::format("  {} was restarted {}; its figures count from there\n", d.id,
+    out << fmt::format("  {} was restarted {}; its figures count from the last restart\n", d.id,
                        times == 1 ? "once" : fmt::format("{} times", times));
   }
 }

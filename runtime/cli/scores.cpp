@@ -41,7 +41,7 @@ std::size_t width_of(const ClassScores& scores, const std::vector<std::size_t>& 
 
 std::string confusion(const ClassScores& scores, const std::vector<std::size_t>& classes) {
   const std::size_t width = width_of(scores, classes);
-  auto text = fmt::format("confusion: rows are classes, columns are predictions\n  {:<{}}", "", width);
+  auto text = fmt::format("confusion matrix: rows are labels, columns are predictions\n  {:<{}}", "", width);
   for (const std::size_t predicted : classes)
     text += fmt::format("  {:>{}}", shown(scores.name(predicted)), width);
   text += '\n';

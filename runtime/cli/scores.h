@@ -28,8 +28,7 @@ class ClassScores {
   [[nodiscard]] const ClassCounts& of(std::size_t c) const { return classes_.at(c); }
   /// Rows of class `actual` predicted as `predicted`.
   [[nodiscard]] std::uint64_t confused(std::size_t actual, std::size_t predicted) const;
-  /// The class with the most rows, the first on a tie. Always predicting this class is right in that many
-  /// rows.
+  /// The class with the most rows, the first on a tie. Always predicting it is right for exactly its rows.
   [[nodiscard]] std::size_t majority() const;
 
  private:

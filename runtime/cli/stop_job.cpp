@@ -66,7 +66,8 @@ class Stopping {
       if (auto waited = wait(); !waited) return waited;
       if (clock_.now() >= end_)
         return Error{ErrorCode::timed_out,
-                     fmt::format("no broker accepted the STOP of job {} in time", topic_.job())};
+                     fmt::format("the STOP of job {} did not appear in the control topic before the timeout",
+                                 topic_.job())};
     }
   }
 

@@ -82,8 +82,9 @@ Result<std::vector<double>> parse_rates(const std::string& flag, const std::stri
   for (const auto& item : split(text, ',')) {
     const auto rate = number(item);
     if (!rate || *rate < 0) {
-      return usage(fmt::format(
-          "{}: '{}' is not a rate; give rows per second of each partition, for example 800,400", flag, item));
+      return usage(
+          fmt::format("{}: '{}' is not a rate; expected rows per second for each partition, such as 800,400",
+                      flag, item));
     }
     rates.push_back(*rate);
   }
@@ -97,10 +98,11 @@ Result<std::vector<std::pair<double, double>>> parse_trace(const std::string& te
     const auto from = colon == std::string::npos ? std::optional<double>(0) : number(item.substr(0, colon));
     const auto rate = number(colon == std::string::npos ? item : item.substr(colon + 1));
     if (!from || !rate || *from < 0 || *rate < 0) {
-      return usage(fmt::format("'{}' is neither a rate such as 800 nor a trace such as 0:800,15:200", item));
+      return usage(
+          fmt::format("--rates: '{}' is neither a rate such as 800 nor a trace such as 0:800,15:200", item));
     }
     if (!trace.empty() && *from <= trace.back().first) {
-      return usage(fmt::format("'{}': the seconds of a trace must increase", text));
+      return usage(fmt::format("--rates: '{}': the seconds of a trace must increase", text));
     }
     trace.emplace_back(*from, *rate);
   }

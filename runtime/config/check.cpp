@@ -131,7 +131,7 @@ class Checks {
     const std::string_view other = sync::policy::stand_in_for(*small).name;
     if (!small->keeps_residual)
       wrong({"sync.collective", "compression.policy"},
-            fmt::format("'sync.collective' is '{}', which without a compressor equals '{}'",
+            fmt::format("'sync.collective' is '{}', which equals '{}' if contributions are not compressed",
                         c_.sync.collective, other),
             true);
     else
@@ -154,9 +154,9 @@ class Checks {
       wrong({"source.partitions"}, "'source.partitions' claims no partition");
     }
     if (c_.source.claims.size() > sync::facts_partitions_max) {
-      wrong({"source.partitions"},
-            fmt::format("'source.partitions' claims {} partitions; the facts of a device hold at most {}",
-                        c_.source.claims.size(), sync::facts_partitions_max));
+      wrong({"source.partitions"}, fmt::format("'source.partitions' claims {} partitions, must claim at most "
+                                               "{} (the limit of a device's facts)",
+                                               c_.source.claims.size(), sync::facts_partitions_max));
     }
     brokers();
     isolation();
@@ -181,7 +181,7 @@ class Checks {
       if (key == name && value != "read_committed")
         wrong({"source.kafka.properties." + name},
               "'isolation.level' is '" + value +
-                  "': rows of transactions that are aborted later are trained, too (default: read_committed)",
+                  "': rows of aborted transactions would be trained; use 'read_committed' (the default)",
               true);
   }
 
@@ -208,7 +208,8 @@ class Checks {
     const std::string table = "decode." + d.format;
     if (columns > 1e7)
       wrong({table + ".shape"},
-            fmt::format("'{}.shape' has {:.0f} values, at most 10000000", table, columns));
+            fmt::format("'{}.shape' describes {:.0f} values per row, must be at most 10000000", table,
+                        columns));
     if (!contains(catalog_.decoders, d.format)) return;
     const bool listed = c_.settings.has<Settings::Texts>(table + ".features");
     const bool named = c_.settings.has<std::string>(table + ".target");
@@ -243,8 +244,7 @@ class Checks {
       wrong({key}, fmt::format("'{}' names one class, must name at least 2", key));
     else if (names.size() != c_.model.classes)
       wrong({"model.classes", key},
-            fmt::format("'model.classes' is {}, but '{}' names {}: make them equal, or leave out "
-                        "'model.classes'",
+            fmt::format("'model.classes' is {}, but '{}' names {}: make both equal, or omit 'model.classes'",
                         c_.model.classes, key, names.size()));
     std::set<std::string> seen;
     for (const auto& name : names)
@@ -255,17 +255,18 @@ class Checks {
     const auto& b = c_.batch;
     if (b.min > b.max)
       wrong({"batch.min", "batch.max"},
-            fmt::format("'batch.min' is {}, above 'batch.max' = {}", b.min, b.max));
+            fmt::format("'batch.min' is {}, must be at most 'batch.max' = {}", b.min, b.max));
     const auto* policy = sync::policy::controller_named(Role::batch, b.policy);
     if (policy != nullptr && policy->fixed_rows && (b.rows > b.max || b.rows < b.min)) {
       wrong({"batch.rows", "batch.max", "batch.min"},
-            fmt::format("'batch.rows' is {}, outside of 'batch.min' = {} to 'batch.max' = {}", b.rows, b.min,
-                        b.max));
+            fmt::format("'batch.rows' is {}, must be from 'batch.min' = {} to 'batch.max' = {}", b.rows,
+                        b.min, b.max));
     }
     if (c_.buffer.rows < b.max) {
-      wrong({"buffer.rows", "batch.max"},
-            fmt::format("'buffer.rows' is {}, but a batch of 'batch.max' = {} rows must fit", c_.buffer.rows,
-                        b.max));
+      wrong(
+          {"buffer.rows", "batch.max"},
+          fmt::format("'buffer.rows' is {}, must be at least 'batch.max' = {}: the buffer must hold a batch",
+                      c_.buffer.rows, b.max));
     }
     if (policy != nullptr && policy->fills_ticks && b.max_wait < b.tick) {
       wrong({"batch.max_wait", "batch.tick"},
@@ -277,8 +278,8 @@ class Checks {
     }
     if (c_.sync.deadline <= b.max_wait) {
       wrong({"sync.deadline", "batch.max_wait"},
-            fmt::format("'sync.deadline' is {}, must be above 'batch.max_wait' = {}: a device that waits for "
-                        "rows is not lost",
+            fmt::format("'sync.deadline' is {}, must be above 'batch.max_wait' = {}: otherwise a device that "
+                        "waits for rows is considered lost",
                         render_duration(c_.sync.deadline), render_duration(b.max_wait)));
     }
   }
@@ -289,16 +290,16 @@ class Checks {
       wrong({"model.classes"}, "'model.classes' is 1, must be at least 2 for train.loss = 'cross_entropy'");
     if (classes && written_.contains("model.outputs")) {
       wrong({"model.outputs"},
-            "'model.outputs' has no effect with train.loss = 'cross_entropy' (model.classes has)", true);
+            "'model.outputs' has no effect with train.loss = 'cross_entropy'; use model.classes", true);
     }
     if (!classes && written_.contains("model.classes")) {
-      wrong({"model.classes"}, "'model.classes' has no effect with train.loss = 'mse' (model.outputs has)",
+      wrong({"model.classes"}, "'model.classes' has no effect with train.loss = 'mse'; use model.outputs",
             true);
     }
     if (!classes && !c_.evaluate.held_out_path.empty()) {
       wrong({"evaluate.held_out.path"},
-            "'evaluate.held_out.path' has no effect with train.loss = 'mse': its rows' accuracy is measured, "
-            "which needs classes",
+            "'evaluate.held_out.path' has no effect with train.loss = 'mse': held-out evaluation measures "
+            "accuracy, which requires classes",
             true);
     }
     for (const devices::ModelEntry* entry : devices::builtin_models())
@@ -310,10 +311,9 @@ class Checks {
   void network() {
     const Names all{"", "0.0.0.0", "::", "[::]", "*"};
     if (contains(all, c_.sync.bind)) {
-      wrong({"sync.bind"},
-            fmt::format(
-                "'sync.bind' is '{}', must be one interface or address: peer traffic must not be open to all",
-                c_.sync.bind));
+      wrong({"sync.bind"}, fmt::format("'sync.bind' is '{}', must be one interface or address: peer traffic "
+                                       "must not be accepted on all interfaces",
+                                       c_.sync.bind));
     }
     listen();
   }
@@ -334,10 +334,10 @@ class Checks {
       wrong({"http.listen"},
             fmt::format("'http.listen' is '{}', must be ADDRESS:PORT (an IPv4 address), or off", text));
     } else if (host != "localhost" && !host.starts_with("127.") && c_.http.token_file.empty()) {
-      wrong({"http.listen", "http.token_file"}, fmt::format("'http.listen' is '{}', which other machines can "
-                                                            "reach: 'http.token_file' must name a file with "
-                                                            "the token that clients need",
-                                                            text));
+      wrong({"http.listen", "http.token_file"},
+            fmt::format("'http.listen' is '{}', which other machines can reach: 'http.token_file' must name "
+                        "a file with the token that clients must send",
+                        text));
     }
   }
 

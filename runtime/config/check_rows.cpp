@@ -28,10 +28,9 @@ void check_decimal(const Config& config, const Complain& wrong) {
   const std::string sign(1, config.decode.decimal);
   if (config.settings.text(delimiter) != sign) return;
   const std::string decimal = key_of(config, "decimal");
-  wrong({decimal, delimiter},
-        fmt::format("'{}' and '{}' are both '{}': numbers would be split at the decimal sign; use "
-                    "another delimiter, such as ';'",
-                    decimal, delimiter, sign));
+  wrong({decimal, delimiter}, fmt::format("'{}' and '{}' are both '{}': numbers would be split at the "
+                                          "decimal separator; use a different delimiter, such as ';'",
+                                          decimal, delimiter, sign));
 }
 
 /// For formats with columns: a column name or a number.
@@ -43,7 +42,7 @@ std::string unknown_column(const Config& config, const std::string& column) {
   if (std::ranges::find(names, column) != names.end()) return {};
   if (!number) return fmt::format("is not in '{}'", key);
   const bool beyond = !names.empty() && (column.size() > 6 || std::stoul(column) >= names.size());
-  return beyond ? fmt::format("is beyond the last of '{}'", key) : "";
+  return beyond ? fmt::format("is beyond the last column of '{}'", key) : "";
 }
 
 void check_where(const Config& config, const Complain& wrong) {

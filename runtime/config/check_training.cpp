@@ -23,7 +23,7 @@ void check_class_weights(const Config& config, const Complain& wrong, const Comp
   if (config.train.loss != "cross_entropy")
     warn({key}, fmt::format("'{}' has no effect with train.loss = '{}'", key, config.train.loss));
   else if (config.train.balanced && classes > devices::counted_classes_max)
-    wrong({key}, fmt::format("'{}' is 'auto', which supports a maximum of {} classes; there are {}", key,
+    wrong({key}, fmt::format("'{}' is 'auto', which supports at most {} classes; the model has {}", key,
                              devices::counted_classes_max, classes));
   else if (!weights.empty() && weights.size() != classes)
     wrong({key}, fmt::format("'{}' has {} numbers, must have one for each of the {} classes", key,

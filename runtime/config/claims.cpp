@@ -52,7 +52,7 @@ class Resolver {
       if (!is_topic(name)) {
         problem(setting, item,
                 "'source.topics': '" + shown_text(item, name) +
-                    "' is not a topic name (letters, digits, '.', '_', '-', at most 249)");
+                    "' is not a topic name (1 to 249 letters, digits, '.', '_' or '-')");
       } else if (!names_.insert(name).second) {
         problem(setting, item, "'source.topics' names " + shown_text(item, name) + " twice");
       } else {
@@ -71,7 +71,7 @@ class Resolver {
       const std::string topic = colon == std::string::npos ? first : text.substr(0, colon);
       if (colon != std::string::npos && !names_.contains(topic)) {
         problem(setting, item,
-                fmt::format("'source.partitions' claims {} but {} is not in source.topics",
+                fmt::format("'source.partitions' claims {}, but {} is not in source.topics",
                             shown_text(item, text), shown_text(item, topic)));
       } else {
         claim(setting, item, topic, colon == std::string::npos ? text : text.substr(colon + 1));

@@ -301,7 +301,7 @@ std::optional<Value> coerce_property(Setting setting, Problems& problems) {
   if (!scalar) {
     if (value.place.line > 0) setting.place = value.place;
     report_error(problems, setting,
-                 "'" + setting.key + "' must be a string, a number or true or false, not " + describe(value));
+                 "'" + setting.key + "' must be a string, a number, true or false, not " + describe(value));
     return std::nullopt;
   }
   if (value.text() == nullptr) value.data = render(value);

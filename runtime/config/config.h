@@ -60,7 +60,7 @@ struct Config {
     std::vector<double> missing;       ///< numbers that stand for a missing value
     std::string fill = "drop";         ///< replacement of a missing value: mean | last | drop | a number
     std::string where;                 ///< "FIELD = VALUE" that selects rows; empty: all
-    char decimal = '.';                ///< decimal sign of numbers in text
+    char decimal = '.';                ///< decimal separator of numbers in text
     std::string on_error = "drop";     ///< drop | stop
     std::size_t max_record_bytes = 1'000'000;
   } decode;

@@ -16,7 +16,7 @@ Error wrong(const std::string& what) {
 
 Result<std::string> read_secret(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return wrong("${file:" + path + "}: no such file, or not readable");
+  if (!file) return wrong("${file:" + path + "}: the file does not exist or is not readable");
   std::string text(file_max_bytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));

@@ -128,7 +128,8 @@ void add_text(const std::string& key, const std::string& text, const Setting& fr
   const auto table = read_toml(key + " = " + text, from.source);
   const bool is_inline = table.problems.empty() && text.find('{') != std::string::npos;
   if (!is_inline)
-    report_error(problems, setting, "'" + key + "' is a table: give { key = value, ... } or one of its keys");
+    report_error(problems, setting,
+                 "'" + key + "' is a table: set it to { key = value, ... }, or set one of its keys");
   Document document(from.source, settings, problems);
   for (TomlLeaf leaf : is_inline ? table.leaves : std::vector<TomlLeaf>()) {
     leaf.value.place = {};
@@ -202,8 +203,8 @@ void add_file(const std::string& path, SettingsByKey& settings, std::map<std::st
     Problem problem;
     problem.file = path;
     problem.message = !std::filesystem::exists(status) ? "the file does not exist"
-                      : !regular                       ? "this is not a file"
-                                                       : "cannot read this file";
+                      : !regular                       ? "not a regular file"
+                                                       : "the file cannot be read";
     problems.push_back(std::move(problem));
     return;
   }

@@ -163,13 +163,13 @@ class Loader {
     if ((!in_file && !typed) || setting.value.interpolated || setting.value.secret) return;
     if (!is_password_property(setting.key) || setting.value.text()->empty()) return;
     const char* where = in_file ? " is in the configuration in plain text"
-                                : " is on the command line, which every process on this machine can read";
+                                : " is on the command line, where every process on this machine can read it";
     problems_.push_back({.file = setting.source,
                          .line = setting.place.line,
                          .column = setting.place.column,
                          .warning = true,
                          .message = setting.key + where,
-                         .hint = "write it to a separate file, and \"${file:/path/to/it}\" here"});
+                         .hint = "store it in a separate file, and set \"${file:/path/to/file}\" here"});
   }
 
   void properties() {

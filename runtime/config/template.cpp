@@ -9,12 +9,13 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr const char* head = R"(# The configuration of one device of a Rivulet job.
-# Over this file: RIVULET_SET_<TABLE>__<KEY>, then --set table.key=value, then flags. Strings may hold ${VAR},
-# ${VAR:-default} and ${file:/run/secrets/name}. Keys marked (group) must be equal on all devices of the job.
+# Later sources override this file: RIVULET_SET_<TABLE>__<KEY>, then --set table.key=value, then options.
+# Strings may contain ${VAR}, ${VAR:-default} and ${file:/run/secrets/name}.
+# Keys marked (group) must be equal on all devices of the job.
 )";
 
 constexpr const char* properties = R"(
-[source.kafka.properties]                        # all of it goes to librdkafka unchanged
+[source.kafka.properties]                        # passed to librdkafka unchanged
 bootstrap.servers = "localhost:9092"
 )";
 

@@ -43,25 +43,28 @@ std::vector<KeyRow> model_rows() {
             {.later = {"gru", "tcn", "autoencoder"}}),
        {},
        [](Config& c, const Value& v) { c.model.name = str(v); }},
-      {spec("model.classes", kind::integer, "10", "classification: labels are 0 to classes - 1"),
+      {spec("model.classes", kind::integer, "10",
+            "number of classes (classification); labels are 0 to classes - 1"),
        {1, 1e6},
        [](Config& c, const Value& v) { c.model.classes = whole<std::uint32_t>(v); }},
       {spec("model.outputs", kind::integer, "1",
-            "regression: number of values to predict per row; decoders provide 1", {.sample = "#1"}),
+            "number of predicted values per row (regression); must be 1, since decoders provide one target",
+            {.sample = "#1"}),
        {1, 1},
        [](Config& c, const Value& v) { c.model.outputs = whole<std::uint32_t>(v); }},
-      {spec("model.dtype", kind::text, "\"float32\"", "float32 | float64",
+      {spec("model.dtype", kind::text, "\"float32\"",
+            "floating-point type of parameters and features: float32 | float64",
             {.choices = {"float32", "float64"}}),
        {},
        [](Config& c, const Value& v) { c.model.dtype = str(v); }},
       {spec("model.memory_format", kind::text, "\"channels_last\"",
-            "channels_last | contiguous: memory layout of images during computation (float32)",
+            "memory layout of images during computation in float32: channels_last | contiguous",
             {.choices = {"channels_last", "contiguous"}}),
        {},
        [](Config& c, const Value& v) { c.model.memory_format = str(v); }},
       {spec("model.autocast", kind::text, "\"off\"",
-            "off | bfloat16: convolutions and matrix products of training in bfloat16, on processors that "
-            "support it",
+            "mixed-precision training: off | bfloat16 (convolutions and matrix products, on processors that "
+            "support it)",
             {.choices = {"off", "bfloat16"}}),
        {},
        [](Config& c, const Value& v) { c.model.autocast = str(v); }},
@@ -70,7 +73,8 @@ std::vector<KeyRow> model_rows() {
 
 std::vector<KeyRow> train_rows() {
   return {
-      {spec("train.loss", kind::text, "\"cross_entropy\"", "cross_entropy | mse",
+      {spec("train.loss", kind::text, "\"cross_entropy\"",
+            "loss function: cross_entropy (classification) | mse (regression)",
             {.choices = {"cross_entropy", "mse"}}),
        {},
        [](Config& c, const Value& v) { c.train.loss = str(v); }},
@@ -78,19 +82,22 @@ std::vector<KeyRow> train_rows() {
        {},
        [](Config& c, const Value& v) { c.train.optimizer = str(v); }},
       {spec("train.optimizer.lr", kind::number, "0.05",
-            "learning rate of a step of train.lr_scaling.base_rows rows; scaled down "
-            "automatically for smaller steps"),
+            "learning rate of steps with train.lr_scaling.base_rows rows per device; train.lr_scaling adapts "
+            "it to other step sizes"),
        positive, [](Config& c, const Value& v) { c.train.lr = real(v); }},
-      {spec("train.optimizer.weight_decay", kind::number, "0.0", "L2"), not_negative,
-       [](Config& c, const Value& v) { c.train.weight_decay = real(v); }},
-      {spec(
-           "train.lr_schedule.policy", kind::text, "\"constant\"",
-           ("how lr changes with the rows that the group has trained: " + controllers_of(Role::learning_rate))
-               .c_str()),
+      {spec("train.optimizer.weight_decay", kind::number, "0.0",
+            "coefficient of weight decay: decoupled for adamw, L2 penalty otherwise"),
+       not_negative, [](Config& c, const Value& v) { c.train.weight_decay = real(v); }},
+      {spec("train.lr_schedule.policy", kind::text, "\"constant\"",
+            ("learning-rate schedule as a function of the rows trained by the group: " +
+             controllers_of(Role::learning_rate))
+                .c_str()),
        {},
        [](Config& c, const Value& v) { c.train.lr_schedule = str(v); }},
       {spec("train.clip_grad_norm", kind::numbers, "\"auto\"",
-            "auto (ten times the usual norm) | a number; 0 = off", {.choices = {"auto"}}),
+            "maximum norm of the group's gradient; larger gradients are scaled down: auto (ten times the "
+            "usual norm) | a number; 0 = off",
+            {.choices = {"auto"}}),
        not_negative,
        [](Config& c, const Value& v) {
          const auto all = numbers(v);
@@ -98,8 +105,8 @@ std::vector<KeyRow> train_rows() {
          c.train.clip_grad_norm = all.empty() ? 0 : all.front();
        }},
       {spec("train.class_weights", kind::numbers, "\"none\"",
-            "weight of the rows of each class in a step: none (equal) | auto (rare classes more, by the rows "
-            "that the group has trained) | [..] (one number per class)",
+            "weight of each class in the gradient: none (equal) | auto (1 / sqrt of the class's share of the "
+            "rows trained by the group) | [..] (one number per class)",
             {.choices = {"none", "auto"}}),
        {0, 1e6},
        [](Config& c, const Value& v) {
@@ -107,17 +114,19 @@ std::vector<KeyRow> train_rows() {
          c.train.balanced = v.text() != nullptr && *v.text() == "auto";
        }},
       {spec("train.average", kind::integer, "4000",
-            "rows of the group over which parameters are averaged for evaluation, prediction and export; 0 = "
-            "latest parameters"),
+            "window of the parameter average for evaluation, prediction and export, in rows of the group; 0 "
+            "= latest parameters"),
        {0, 1e12},
        [](Config& c, const Value& v) { c.train.average = whole<std::uint64_t>(v); }},
-      {spec("train.on_nonfinite", kind::text, "\"skip\"", "skip (counted) | stop",
+      {spec("train.on_nonfinite", kind::text, "\"skip\"",
+            "reaction to a gradient or loss that is not finite or has exploded: skip (drop and count its "
+            "rows) | stop (with an error)",
             {.choices = {"skip", "stop"}}),
        {},
        [](Config& c, const Value& v) { c.train.on_nonfinite = str(v); }},
       {spec("train.on_divergence", kind::text, "\"roll_back\"",
-            "roll_back (to the newest checkpoint of a good model, with a quarter of the learning rate) | "
-            "ignore",
+            "reaction to a diverged model: roll_back (to the newest checkpoint of a good model, with a "
+            "quarter of the learning rate) | ignore",
             {.choices = {"roll_back", "ignore"}}),
        {},
        [](Config& c, const Value& v) { c.train.on_divergence = str(v); }},
@@ -127,43 +136,49 @@ std::vector<KeyRow> train_rows() {
 std::vector<KeyRow> sync_and_checkpoint_rows() {
   return {
       {spec("sync.policy", kind::text, "\"auto\"",
-            ("when the group synchronizes: " + controllers_of(Role::when)).c_str()),
+            ("schedule of synchronizations: " + controllers_of(Role::when)).c_str()),
        {},
        [](Config& c, const Value& v) { c.sync.policy = str(v); }},
       {spec("sync.deadline", kind::duration, "\"5s\"",
-            "a peer that makes no progress for this long is considered lost"),
+            "maximum time without progress of a peer, after which it is considered lost"),
        some_time, [](Config& c, const Value& v) { c.sync.deadline = time(v); }},
       {spec("sync.collective", kind::text, "\"auto\"",
-            ("how contributions are summed: " + explained(sync::builtin_aggregations()) + " | " +
+            ("algorithm that sums contributions: " + explained(sync::builtin_aggregations()) + " | " +
              controllers_of(Role::collective))
                 .c_str()),
        {},
        [](Config& c, const Value& v) { c.sync.collective = str(v); }},
       {spec("sync.speculate", kind::boolean, "true",
-            "sends contributions before the plan is known, while it is predictable: one exchange per round"),
+            "whether contributions are sent before the plan is computed, while it is predictable; saves one "
+            "exchange per round"),
        {},
        [](Config& c, const Value& v) { c.sync.speculate = std::get<bool>(v.data); }},
       {spec("sync.digest_every", kind::integer, "1", "rounds between digest comparisons"),
        {1, 1e6},
        [](Config& c, const Value& v) { c.sync.digest_every = whole<std::uint32_t>(v); }},
       {spec("sync.bind", kind::text, "\"auto\"",
-            "interface or address for peer traffic; auto: the one that reaches the advertised "
-            "brokers; never all interfaces"),
+            "interface or address for peer traffic; auto: the one with a route to the advertised brokers; "
+            "all interfaces at once are not allowed"),
        {},
        [](Config& c, const Value& v) { c.sync.bind = str(v); }},
-      {spec("sync.advertise", kind::text, "\"\"", "address that peers dial, if different (NAT)",
+      {spec("sync.advertise", kind::text, "\"\"",
+            "address at which peers reach this device, if it differs from the bound address (NAT)",
             {.sample = "#\"10.8.0.3\""}),
        {},
        [](Config& c, const Value& v) { c.sync.advertise = str(v); }},
-      {spec("sync.port", kind::integer, "0", "port for peer traffic, for firewalls; 0 = any free one"),
+      {spec("sync.port", kind::integer, "0",
+            "port for peer traffic, if a firewall requires a fixed one; 0 = any free port"),
        {0, 65535},
        [](Config& c, const Value& v) { c.sync.port = whole<int>(v); }},
       {spec("sync.on_peer_loss", kind::text, "\"reform\"",
-            "reform (wait for it and resume) | exit (with code 75)", {.choices = {"reform", "exit"}}),
+            "reaction to a lost peer: reform (wait for it and resume) | exit (with code 75)",
+            {.choices = {"reform", "exit"}}),
        {},
        [](Config& c, const Value& v) { c.sync.on_peer_loss = str(v); }},
       {spec("compression.policy", kind::text, "\"auto\"",
-            ("none | " + controllers_of(Role::compression) + " | auto (chosen by sync.policy)").c_str()),
+            ("choice of compressor and keep ratio: none | " + controllers_of(Role::compression) +
+             " | auto (chosen by sync.policy)")
+                .c_str()),
        {},
        [](Config& c, const Value& v) { c.compression.policy = str(v); }},
       {spec("checkpoint.every.rounds", kind::integer, "500", "applied rounds between checkpoints"),
@@ -173,11 +188,12 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
             "maximum time between checkpoints; the first of both limits applies"),
        some_time, [](Config& c, const Value& v) { c.checkpoint.every_interval = time(v); }},
       {spec("checkpoint.keep", kind::integer, "3",
-            "checkpoints to keep; any that the group still needs are kept, too"),
+            "number of newest checkpoints to keep; older ones that the group still needs are also kept"),
        {1, 1000},
        [](Config& c, const Value& v) { c.checkpoint.keep = whole<std::uint32_t>(v); }},
-      {spec("checkpoint.quorum", kind::integer, "2",
-            "number of disks that must have a state before it is committed; maximum job.devices"),
+      {spec(
+           "checkpoint.quorum", kind::integer, "2",
+           "number of devices that must have saved a checkpoint before it is committed; maximum job.devices"),
        {1, 10'000},
        [](Config& c, const Value& v) { c.checkpoint.quorum = whole<std::uint32_t>(v); }},
   };
@@ -186,46 +202,51 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
 std::vector<KeyRow> operation_rows() {
   return {
       {spec("evaluate.prequential.window", kind::integer, "1000",
-            "window of test-then-train accuracy, in rows"),
+            "window of the prequential (test-then-train) accuracy, in rows"),
        {1, 1e9},
        [](Config& c, const Value& v) { c.evaluate.prequential_window = whole<std::uint32_t>(v); }},
-      {spec("evaluate.held_out.source", kind::text, "\"file\"", "file",
+      {spec("evaluate.held_out.source", kind::text, "\"file\"", "source of held-out rows: file",
             {.choices = {"file"}, .sample = "#\"file\""})},
-      {spec("evaluate.held_out.path", kind::text, "\"\"", "empty = off",
+      {spec("evaluate.held_out.path", kind::text, "\"\"",
+            "directory or file with held-out rows; empty = no held-out evaluation",
             {.sample = "#\"examples/mnist/data\""}),
        {},
        [](Config& c, const Value& v) { c.evaluate.held_out_path = str(v); }},
-      {spec("evaluate.held_out.every", kind::duration, "\"5s\"", "", {.sample = "#\"5s\""}), some_time,
-       [](Config& c, const Value& v) { c.evaluate.held_out_every = time(v); }},
+      {spec("evaluate.held_out.every", kind::duration, "\"5s\"", "time between held-out evaluations",
+            {.sample = "#\"5s\""}),
+       some_time, [](Config& c, const Value& v) { c.evaluate.held_out_every = time(v); }},
       {spec("http.listen", kind::text, "\"127.0.0.1:9464\"",
-            "status page, /metrics, /livez, /readyz, /api/v1/status; \"off\" = none"),
+            "address of the status page, /metrics, /livez, /readyz and /api/v1/status; \"off\" = none"),
        {},
        [](Config& c, const Value& v) { c.http.listen = str(v); }},
       {spec("http.token_file", kind::text, "\"\"",
-            "file with the token that clients must send; required beyond loopback",
+            "file with the token that HTTP clients must send; required unless http.listen is a loopback "
+            "address",
             {.sample = "#\"/run/secrets/rivulet_http\""}),
        {},
        [](Config& c, const Value& v) { c.http.token_file = str(v); }},
-      {spec("log.level", kind::text, "\"info\"", "debug | info | warn | error",
+      {spec("log.level", kind::text, "\"info\"", "minimum level of log lines: debug | info | warn | error",
             {.choices = {"debug", "info", "warn", "error"}}),
        {},
        [](Config& c, const Value& v) { c.log.level = str(v); }},
       {spec("log.format", kind::text, "\"auto\"",
-            "auto (pretty on a terminal, else logfmt) | pretty | logfmt | json",
+            "format of log lines: auto (pretty on a terminal, else logfmt) | pretty | logfmt | json",
             {.choices = {"auto", "pretty", "logfmt", "json"}}),
        {},
        [](Config& c, const Value& v) { c.log.format = str(v); }},
       {spec("log.decisions", kind::text, "\"full\"",
-            "content of decisions.jsonl: full (each round, about 2 KB) | views (members of the group) | off",
+            "content of decisions.jsonl: full (every round, about 2 KB each) | views (only the members of "
+            "each view) | off",
             {.choices = {"full", "views", "off"}}),
        {},
        [](Config& c, const Value& v) { c.log.decisions = str(v); }},
       {spec("log.decisions_max", kind::size, "\"64 MiB\"",
-            "maximum total size of decisions.jsonl and its older files"),
+            "maximum total size of decisions.jsonl and its rotated files"),
        {1024 * 1024, 1e12},
        [](Config& c, const Value& v) { c.log.decisions_max = whole<std::uint64_t>(v); }},
       {spec("watchdog.deadline", kind::duration, "\"30s\"",
-            "the process exits with code 70 if a thread makes no progress for this long; minimum 1s"),
+            "maximum time without progress of a thread, after which the process exits with code 70; minimum "
+            "1s"),
        {1, 86'400},
        [](Config& c, const Value& v) { c.watchdog.deadline = time(v); }},
   };

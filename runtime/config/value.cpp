@@ -70,7 +70,7 @@ std::string shown_text(const Value& value, const std::string& resolved) {
   return value.interpolated ? value.written : resolved;
 }
 std::string describe(const Value& value) {
-  if (value.interpolated) return "what " + quoted(value.written) + " stands for";
+  if (value.interpolated) return "the value that " + quoted(value.written) + " resolves to";
   return std::visit(Describe(), value.data);
 }
 

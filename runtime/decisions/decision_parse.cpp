@@ -92,9 +92,10 @@ void JsonReader::report_error(std::string what) {
 }
 
 const json& JsonReader::member(const json& object, const char* name) {
-  if (!object.is_object()) return report_error(std::string("not inside an object: ") + name), nothing;
+  if (!object.is_object())
+    return report_error(std::string("expected a JSON object with the member ") + name), nothing;
   const auto found = object.find(name);
-  if (found == object.end()) return report_error(std::string("no ") + name), nothing;
+  if (found == object.end()) return report_error(std::string("missing member ") + name), nothing;
   return *found;
 }
 
@@ -104,7 +105,8 @@ std::size_t JsonReader::items(const json& j, const char* name) {
 }
 
 const json& JsonReader::item(const json& j, const char* name, std::size_t index) {
-  if (!j.is_array() || index >= j.size()) return report_error(std::string(name) + " is too short"), nothing;
+  if (!j.is_array() || index >= j.size())
+    return report_error(std::string(name) + " has too few elements"), nothing;
   return j[index];
 }
 
@@ -115,7 +117,7 @@ bool JsonReader::boolean(const json& j, const char* name) {
 
 std::uint64_t JsonReader::count(const json& j, const char* name, std::uint64_t most) {
   if (!j.is_number_unsigned() || j.get<std::uint64_t>() > most)
-    return report_error(std::string(name) + " is not a count in range"), 0;
+    return report_error(std::string(name) + " is not a non-negative integer in range"), 0;
   return j.get<std::uint64_t>();
 }
 
@@ -149,7 +151,7 @@ void JsonReader::value(const json& j, const char* name, float& into) {
 }
 
 void JsonReader::value(const json& j, const char* name, std::string& into) {
-  if (!j.is_string()) return report_error(std::string(name) + " is not text");
+  if (!j.is_string()) return report_error(std::string(name) + " is not a string");
   into = j.get<std::string>();
 }
 
@@ -165,7 +167,7 @@ void JsonReader::value(const json& j, const char* name, Digest& into) {
   std::string text;
   value(j, name, text);
   if (text.size() != 32 || std::sscanf(text.c_str(), "%16llx%16llx", &high, &low) != 2)
-    return report_error(std::string(name) + " is not a digest");
+    return report_error(std::string(name) + " is not a digest of 32 hexadecimal digits");
   into = {low, high};
 }
 
@@ -187,7 +189,7 @@ void read_facts(JsonReader& in, const json& j, sync::Facts& f, sync::FactsSectio
   if (in.fine() && j.contains("section")) in.get(j, "section", section);
   for (const double number : {f.stream_rate, f.compute_seconds, f.wait_seconds, f.sync_seconds})
     if (!std::isfinite(number) || number < 0)
-      in.report_error("a rate or a time that is negative or not finite");
+      in.report_error("the facts contain a rate or time that is negative or not finite");
 }
 
 void read_policy(JsonReader& in, const json& j, sync::policy::PolicyConfig& c) {
@@ -195,7 +197,8 @@ void read_policy(JsonReader& in, const json& j, sync::policy::PolicyConfig& c) {
   // Limits them since controllers double and subtract them.
   constexpr Duration longest = std::chrono::hours(24 * 366);
   for (const Duration d : {c.tick, c.max_wait, c.idle_wait_max})
-    if (d <= Duration(0) || d > longest) in.report_error("a time of the policy outside the allowed range");
+    if (d <= Duration(0) || d > longest)
+      in.report_error("tick and maximum waits of the policy must be above 0 and at most 366 days");
 }
 
 Result<DecisionRecord> read_view(const json& j) {
@@ -213,10 +216,10 @@ Result<DecisionRecord> read_view(const json& j) {
   in.get(j, "group", v.group);
   read_policy(in, in.member(j, "policy"), v.policy);
   in.get(j, "state", v.state);
-  if (v.rank >= v.members.size()) in.report_error("a view without the device that wrote the line");
+  if (v.rank >= v.members.size()) in.report_error("the rank must be less than the number of members");
   const auto& last = v.state.last;
   if (last.next.rows.size() != v.members.size())
-    in.report_error("the schedule of a view is for a different number of devices");
+    in.report_error("the number of devices in the view's schedule differs from its number of members");
   if (!in.fine()) return Error{ErrorCode::bad_record, in.trouble()};
   return DecisionRecord(std::move(v));
 }
@@ -227,13 +230,13 @@ Result<DecisionRecord> read_round(const json& j) {
   in.get(j, "view", r.view);
   in.get(j, "round", r.round);
   const json& facts = in.member(j, "facts");
-  if (!facts.is_array() || facts.empty()) in.report_error("the facts are empty");
+  if (!facts.is_array() || facts.empty()) in.report_error("the facts must be a non-empty list");
   for (std::size_t rank = 0; rank < facts.size() && in.fine(); ++rank) {
     sync::Facts& f = r.table.facts.emplace_back();
     read_facts(in, facts[rank], f, r.table.sections.emplace_back());
     f.round = r.round;
     f.rank = static_cast<std::uint32_t>(rank);
-    if (f.step != r.table.facts.front().step) in.report_error("devices are at different steps");
+    if (f.step != r.table.facts.front().step) in.report_error("the steps in the facts of the devices differ");
   }
   const json& plan = in.member(j, "plan");
   fields(r.plan, in.into(plan));
@@ -246,7 +249,7 @@ Result<DecisionRecord> read_round(const json& j) {
 std::string trouble_with_seal(std::string_view line) {
   const auto end = line.size() < seal_bytes ? std::string_view() : line.substr(line.size() - seal_bytes);
   if (!end.starts_with(",\"sum\":\"") || !end.ends_with("\"}"))
-    return "not a line of a decision log, or it was cut short";
+    return "not a line of a decision log, or a truncated one";
   std::string text(line.substr(0, line.size() - seal_bytes));
   text += '}';
   char sum[17];
@@ -275,7 +278,9 @@ Result<DecisionRecord> parse_decision_line(std::string_view line) {
   const auto* view = std::get_if<ViewRecord>(&record.value());
   const std::string again =
       view != nullptr ? decision_line(*view) : decision_line(std::get<RoundRecord>(record.value()));
-  if (again != line) return bad("it differs from what this version would write");
+  if (again != line)
+    return bad(
+        "this version would write its content differently (unknown members, or numbers in another format)");
   return record;
 }
 

@@ -18,7 +18,8 @@ using sync::policy::Mode;
 constexpr std::array shown{0.1, 0.033, 0.01, 0.004, 0.001};
 
 std::string how(const sync::policy::Way& way) {
-  std::string what = fmt::format("{} of {:.3g} %", way.compressor, 100 * way.keep_ratio);
+  std::string what =
+      fmt::format("its contribution ({}, keep ratio {:.3g} %)", way.compressor, 100 * way.keep_ratio);
   const sync::CompressorEntry* entry = sync::policy::compressor_named(way.compressor);
   if (entry != nullptr && !entry->keeps_residual) what = "all parameters uncompressed";
   if (entry != nullptr && !entry->entries)
@@ -30,7 +31,7 @@ std::string how(const sync::policy::Way& way) {
 std::string gains_of(const sync::policy::Inputs& inputs, GainKind kind) {
   std::string text;
   for (const double keep : shown)
-    text += fmt::format("{}{:.3g} % {:.1f} %", text.empty() ? "" : ", ", 100 * keep,
+    text += fmt::format("{}{:.3g} %: {:.1f} %", text.empty() ? "" : ", ", 100 * keep,
                         100 * sync::policy::mean_gain(inputs, keep, kind));
   return text;
 }
@@ -46,7 +47,8 @@ std::optional<std::string> gate_explanation(const ViewRecord& view, const RoundR
   const sync::policy::Schedule entered;
   const sync::policy::Inputs inputs{round.table, view.policy, entered, round.round, *place};
   return fmt::format(
-      "Gate {} decided by the gains of the largest values. Squared: {}; unsquared: {}. Reason: {}.",
+      "Gate {} decided by gains (share of elements: share of the norm). Squared norms: {}; unsquared norms: "
+      "{}. Reason: {}.",
       view.policy.compression_policy, gains_of(inputs, GainKind::squared),
       gains_of(inputs, GainKind::unsquared), round.plan.why);
 }

@@ -64,8 +64,8 @@ Result<std::optional<Difference>> PlanReplay::check(const RoundRecord& round) {
     return missing("a round of view " + std::to_string(round.view) + " in view " +
                    std::to_string(view_->number));
   if (round.round != state_.round)
-    return missing("round " + std::to_string(round.round) + " where round " + std::to_string(state_.round) +
-                   " of view " + std::to_string(round.view) + " should be");
+    return missing("found round " + std::to_string(round.round) + ", but round " +
+                   std::to_string(state_.round) + " of view " + std::to_string(round.view) + " is next");
   if (round.table.size() != view_->members.size())
     return Error{ErrorCode::bad_record, "facts of " + std::to_string(round.table.size()) +
                                             " devices in a view of " + std::to_string(view_->members.size())};

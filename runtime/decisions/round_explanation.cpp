@@ -80,11 +80,10 @@ std::string outcome(const ViewRecord& view, const RoundRecord& round, std::uint6
           "The gradients of {} were averaged, weighted by rows, and all devices made the same step.",
           rows_text(rows));
     case Mode::delta:
-      return fmt::format("Devices had made local steps on {}: their deltas were averaged, weighted by rows.",
-                         rows_text(rows));
+      return fmt::format("The deltas of local steps on {} were averaged, weighted by rows.", rows_text(rows));
     case Mode::defer:
       return fmt::format(
-          "No device made a step: {} did not have its rows yet. The other devices keep theirs.",
+          "No device made a step: {} had fewer rows than assigned. All devices keep their rows.",
           listed(flagged(view, round, sync::flag_incomplete)));
     case Mode::idle: return "No device had rows: nothing was trained or sent.";
     case Mode::skip: return "A dry run: rows were read, but nothing was changed.";
@@ -101,8 +100,8 @@ std::string waited_for(const RoundExplanation& story) {
   if (story.devices.size() == 1) return "";
   if (most->spare_s <= 0) return "All devices were ready at the same time.";
   return fmt::format(
-      "{} was ready last, {} after the round before: {} waiting for its rows, {} computing; {} waited "
-      "longest for it, {}.",
+      "{} was ready last, {} after the previous round: {} waiting for rows, {} computing; {} waited longest "
+      "for it: {}.",
       least->id, milliseconds(least->wait_s + least->compute_s), milliseconds(least->wait_s),
       milliseconds(least->compute_s), most->id, milliseconds(most->spare_s));
 }
@@ -136,8 +135,8 @@ std::string short_devices(const RoundExplanation& story, const ViewRecord& view,
     if (d.requested && d.rows < *d.requested)
       less.push_back(fmt::format("{} ({} of {})", d.id, d.rows, *d.requested));
   if (less.empty() || round.plan.now.mode == Mode::defer) return "";
-  return fmt::format("Fewer rows than assigned came from {}: no device waits longer than {}.", listed(less),
-                     milliseconds(to_seconds(view.policy.max_wait)));
+  return fmt::format("Devices with fewer rows than assigned: {}. The maximum wait for rows is {}.",
+                     listed(less), milliseconds(to_seconds(view.policy.max_wait)));
 }
 
 /// For schedules with local steps.
@@ -162,19 +161,19 @@ std::string next_round(const ViewRecord& view, const RoundRecord& round) {
   const std::string when = milliseconds(to_seconds(plan.next.wait));
   if (plan.next.rest)
     return fmt::format("The group pauses until a device has rows, for a maximum of {}.", when);
-  if (plan.next.local) return fmt::format("Next: local steps of {} rows, each within {}.", listed(who), when);
-  return fmt::format("Next: rows of {}; the round starts within {}.", listed(who), when);
+  if (plan.next.local)
+    return fmt::format("Rows of the next local steps: {}; each step starts within {}.", listed(who), when);
+  return fmt::format("Rows of the next round: {}; it starts within {}.", listed(who), when);
 }
 
 std::vector<std::string> remarks(const ViewRecord& view, const RoundRecord& round) {
   std::vector<std::string> out;
   if (const auto bad = flagged(view, round, sync::flag_nonfinite); !bad.empty())
-    out.push_back(
-        fmt::format("The rows of {} were dropped: the result computed on them was not finite, too large, or "
-                    "had exploded.",
-                    listed(bad)));
+    out.push_back(fmt::format(
+        "The rows of {} were dropped: their loss, gradient or delta was not finite, or had exploded.",
+        listed(bad)));
   if (const auto leaving = flagged(view, round, sync::flag_leaving); !leaving.empty())
-    out.push_back(fmt::format("{} leaves after this round.", listed(leaving)));
+    out.push_back(fmt::format("Devices that leave after this round: {}.", listed(leaving)));
   if (round.plan.now.checkpoint) out.emplace_back("All devices save the state after this round.");
   return out;
 }

@@ -61,7 +61,8 @@ void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
   const bool all = !states.empty() && std::all_of(states.begin(), states.end(),
                                                   [](const auto& state) { return !state.stopped.empty(); });
   if (all && !reported_all_stopped_)
-    log_.write(Level::error, "every partition of this device is stopped: it stays in the group without rows");
+    log_.write(Level::error,
+               "every partition of this device is stopped: the device stays in the group without rows");
   reported_all_stopped_ = all;
 }
 

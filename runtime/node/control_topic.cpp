@@ -55,10 +55,9 @@ Status ControlTopic::read_all(Duration deadline) {
     pause_();
   }
   if (reader_.understands()) return ok();
-  return Error{ErrorCode::unavailable,
-               fmt::format("topic \"{}\" begins at offset {}: its oldest records are gone, and no later one "
-                           "replaces them",
-                           name_of(job_), reader_.first_offset())};
+  return Error{ErrorCode::unavailable, fmt::format("topic \"{}\" begins at offset {}: its oldest records "
+                                                   "have been deleted, and no later record replaces them",
+                                                   name_of(job_), reader_.first_offset())};
 }
 
 Result<bool> ControlTopic::next() {

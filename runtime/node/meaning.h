@@ -6,8 +6,8 @@
 namespace rivulet::runtime {
 
 /// Returns the meaning of the numbers in this job's states: features in column order, target, classes,
-/// conversion of records to numbers, and model properties beyond its shapes. Lists too long for a file become
-/// their length and a digest. Pure.
+/// conversion of records to numbers, and model properties beyond its shapes. Lists too long for a file are
+/// replaced by their length and a digest. Pure.
 Meaning meaning_of(const Config& config, const stream::Decoder& decoder);
 
 /// Returns the features in column order, by their names in the configuration; empty: the format has no names.

@@ -146,7 +146,8 @@ class Planner {
     const bool whole = how != nullptr && how->fits == &sync::sums_whole;
     const double gathered = whole ? 0 : devices * payload;
     const double summed = how != nullptr && how->pattern == sync::Pattern::to_all ? 0 : payload;
-    add("payloads", gathered + summed, whole ? "model" : "sync.collective (sum needs one)", devices + 1);
+    add("payloads", gathered + summed, whole ? "model" : "sync.collective (sum needs one payload)",
+        devices + 1);
     const bool speculates = c_.sync.speculate && c_.job.devices > 1 && !whole;
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.speculate", devices + 1);

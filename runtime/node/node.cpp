@@ -235,7 +235,7 @@ void Node::log_repeated_work(const CheckpointFolder::Found& found) {
   const auto rows = damaged.rows && *damaged.rows >= state.rows ? std::to_string(*damaged.rows - state.rows)
                                                                 : std::string("unknown");
   outside_.logger.write(
-      Level::warn, "the newest checkpoint is damaged: rows since an older one are trained again",
+      Level::warn, "the newest checkpoint is damaged: rows trained since an older one are trained again",
       {{"damaged", damaged.path},
        {"going_on_from", found.path},
        {"rounds_again", later ? std::to_string(damaged.stamp.step - state.stamp.step) : "unknown"},

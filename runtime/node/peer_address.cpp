@@ -46,15 +46,16 @@ std::string unreachable_for_peers(const Config& config) {
   const auto towards = sync::local_peer_address(gloo);
   if (!towards || is_this_machine(towards.value())) return {};
   return fmt::format(
-      "peers on other machines cannot reach {} (sync.bind = \"{}\"); the brokers are reached from {}",
+      "peers on other machines cannot reach {} (sync.bind = \"{}\"); this device reaches the brokers from {}",
       bound.value(), config.sync.bind, towards.value());
 }
 
 void warn_of_networks(const Config& config, Logger& log) {
   if (const auto plain = plain_brokers(config.source.kafka_properties); !plain.empty())
-    log.write(Level::warn,
-              "rows and passwords go to these brokers unencrypted: security.protocol is not ssl or sasl_ssl",
-              {{"brokers", plain}});
+    log.write(
+        Level::warn,
+        "rows and passwords are sent to these brokers unencrypted: security.protocol is not ssl or sasl_ssl",
+        {{"brokers", plain}});
   if (const auto why = unreachable_for_peers(config); !why.empty()) log.write(Level::warn, why);
 }
 

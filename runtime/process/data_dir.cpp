@@ -51,13 +51,13 @@ Status check_owner(const std::string& path, const DataOwner& owner) {
   const auto mark = read_whole_file(mark_in(path), mark_bytes_max);
   if (!mark) return refused(path, " may belong to another device: " + mark.error().message);
   const auto found = owner_in({reinterpret_cast<const char*>(mark.value().data()), mark.value().size()});
-  if (!found) return refused(path, " may belong to another device: its file owner is unreadable");
+  if (!found) return refused(path, " may belong to another device: the file 'owner' in it is invalid");
   if (found->job == owner.job && (owner.device.empty() || found->device == owner.device)) return ok();
   const std::string self = owner.device.empty() ? "" : "device " + owner.device + " of ";
   return refused(path,
                  fmt::format(" belongs to device {} of job {}, and this is {}job {}: choose another folder, "
                              "or correct device.id or job.name (to transfer its content, remove its "
-                             "file owner)",
+                             "file 'owner')",
                              found->device, found->job, self, owner.job));
 }
 
@@ -72,7 +72,7 @@ Status DataDir::take(const std::string& path, const DataOwner& owner) {
   if (auto own = check_owner(path, owner); !own) return own;  // before anything is written to it
   if (access(path.c_str(), W_OK) != 0) return refused(path, " is not writable");
   lock_ = open((path + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock_ < 0) return refused(path, ": cannot create the file 'lock' there");
+  if (lock_ < 0) return refused(path, ": cannot create its file 'lock'");
   if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return refused(path, " is in use by another rivulet run");
     return refused(path, " cannot be locked: " + std::system_category().message(errno));

@@ -86,7 +86,7 @@ class SpdlogLogger final : public Logger {
   }
   void report_swallowed(TimePoint now) {
     for (const auto& s : repeats_.take_ended(now)) {
-      put(s.level, fmt::format("{} ... and {} more", s.message, s.count), {});
+      put(s.level, fmt::format("{} (repeated {} times)", s.message, s.count), {});
     }
   }
 
@@ -114,12 +114,12 @@ Result<std::unique_ptr<Logger>> make_logger(const std::string& level, const std:
   const auto parsed_level = parse_level(level);
   if (!parsed_level) {
     return Error{ErrorCode::invalid_config,
-                 fmt::format("log.level = '{}' is none of debug, info, warn, error", level)};
+                 fmt::format("log.level = '{}' must be one of: debug, info, warn, error", level)};
   }
   const auto parsed_format = parse_format(format);
   if (!parsed_format) {
     return Error{ErrorCode::invalid_config,
-                 fmt::format("log.format = '{}' is none of auto, pretty, logfmt, json", format)};
+                 fmt::format("log.format = '{}' must be one of: auto, pretty, logfmt, json", format)};
   }
   return std::unique_ptr<Logger>(std::make_unique<SpdlogLogger>(*parsed_level, *parsed_format, metrics));
 }

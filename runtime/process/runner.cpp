@@ -97,7 +97,7 @@ ThreadRunner::~ThreadRunner() {
 }
 
 void ThreadRunner::start(Agent& agent, const Clock& clock) {
-  RIVULET_CHECK(tid() == 0, "a runner starts once");
+  RIVULET_CHECK(tid() == 0, "a runner must not be started twice");
   state_->thread = std::thread([state = state_.get(), &agent, &clock] { state->run(agent, clock); });
   state_->tid.wait(0);
 }

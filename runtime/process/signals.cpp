@@ -11,8 +11,8 @@
 namespace rivulet::runtime {
 namespace {
 
-// The program's only globals: a signal handler gets no user argument, so it reaches the waiting thread
-// through them. Lock-free, as a handler requires.
+// The program's only globals: a signal handler has no user argument, so it uses them to reach the waiting
+// thread. Lock-free, as signal handlers require.
 std::atomic<StopRequest*> target{nullptr};
 std::atomic<bool> second_exits{true};
 static_assert(std::atomic<StopRequest*>::is_always_lock_free && StopRequest::is_always_lock_free &&
@@ -47,7 +47,8 @@ bool is_ignored(int signal) {
 
 SignalHandlers::SignalHandlers(StopRequest& stop, Second second) {
   StopRequest* nobody = nullptr;
-  RIVULET_CHECK(target.compare_exchange_strong(nobody, &stop), "signals have one receiver");
+  RIVULET_CHECK(target.compare_exchange_strong(nobody, &stop),
+                "only one object at a time may receive signals");
   second_exits.store(second == Second::exits);
   install(SIGTERM, on_signal);
   install(SIGINT, on_signal);

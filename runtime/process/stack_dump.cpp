@@ -104,12 +104,12 @@ bool ask(int tid, Answer& answer) noexcept {
 
 void dump_thread(int tid, Answer& answer) noexcept {
   write_heading(tid);
-  if (!ask(tid, answer)) return write_text("    (gone)\n");
+  if (!ask(tid, answer)) return write_text("    (the thread has ended)\n");
   const timespec timeout{0, answer_ns};
   while (answer.load(std::memory_order_acquire) == asked) {
     const long rc = syscall(SYS_futex, &answer, FUTEX_WAIT_PRIVATE, asked, &timeout, nullptr, 0);
     if (rc != 0 && errno == ETIMEDOUT)
-      return write_text("    (no answer: it blocks signals or waits in the kernel)\n");
+      return write_text("    (no answer: the thread blocks signals or waits in the kernel)\n");
   }
 }
 

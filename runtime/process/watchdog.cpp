@@ -42,7 +42,7 @@ std::optional<std::string> Watchdog::State::stalled(TimePoint now) {
     const Duration silent = now.time_since_epoch() - Duration(beat);
     if (silent <= deadline) continue;
     return fmt::format(
-        "watchdog: thread '{}' has not stepped for {:.2f} s (deadline {:.2f} s); stacks of all threads:",
+        "watchdog: thread '{}' has made no progress for {:.2f} s (deadline {:.2f} s); stacks of all threads:",
         w.name, to_seconds(silent), to_seconds(deadline));
   }
   return std::nullopt;
@@ -68,7 +68,7 @@ void Watchdog::State::run() {
 }
 
 Watchdog::Watchdog(Duration deadline) : state_(std::make_unique<State>()) {
-  RIVULET_CHECK(deadline > Duration{0}, "a watchdog needs a deadline");
+  RIVULET_CHECK(deadline > Duration{0}, "the deadline of a watchdog must be above 0");
   state_->deadline = deadline;
 }
 
@@ -82,7 +82,7 @@ void Watchdog::watch(Watched watched) {
 }
 
 void Watchdog::start() {
-  RIVULET_CHECK(!state_->thread.joinable(), "a watchdog starts once");
+  RIVULET_CHECK(!state_->thread.joinable(), "a running watchdog must not be started again");
   prepare_stack_dump();
   state_->stopping = false;
   state_->content_at.store(RealClock().now());

@@ -20,15 +20,15 @@ bool is_explained(const RowInterval& interval, std::span<const SkippedRange> run
          interval.rows_dropped;
 }
 
-/// Why an interval is invalid; null if it is valid. `seen`: the round's partitions so far.
+/// Why an interval is invalid; null if it is valid. `seen`: the partitions announced in this round so far.
 const char* trouble_with(const RowInterval& rows, const AgreedState& state, std::set<PartitionId>& seen) {
   const auto known = state.partitions.find(rows.partition);
   const bool fresh = known == state.partitions.end();
-  if (rows.first.offset < 0) return "begin before the first offset";  // no image of it can be loaded
+  if (rows.first.offset < 0) return "begin at a negative offset";  // no image of it can be loaded
   if (rows.next < rows.first) return "end before they begin";
   if (!rows.adds_up()) return "do not account for every offset in the interval";
   if (!fresh && rows.first < known->second.next) return "are already part of the state";
-  if (!fresh && rows.first != known->second.next) return "skip rows before them";
+  if (!fresh && rows.first != known->second.next) return "leave a gap after the rows of the state";
   if (!seen.insert(rows.partition).second) return "are announced twice";
   if (fresh && seen.size() + state.partitions.size() > partitions_max)
     return "exceed the maximum number of partitions of a job";
@@ -70,7 +70,7 @@ Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view
       if (trouble == nullptr && rank != view.rank && std::ranges::binary_search(own, rows.partition))
         trouble = "belong to this device";
       if (trouble == nullptr && !is_explained(rows, announced.runs()))
-        trouble = "do not match its skipped ranges";
+        trouble = "do not match the announced skipped ranges";
       if (trouble == nullptr) continue;
       return Error{ErrorCode::protocol, view.members[rank] + " announces rows of partition " +
                                             text_of(rows.partition, topics) + " that " + trouble};

@@ -6,7 +6,7 @@
 namespace rivulet::runtime {
 
 /// The probable kind of an unexpected file by its first bytes (64 suffice), with the command that reads it:
-/// "a safetensors file (rivulet checkpoint export writes them)". Empty if unknown.
+/// "a safetensors file, as written by rivulet checkpoint export". Empty if unknown.
 std::string_view kind_of_file(std::span<const std::byte> begin);
 
 }  // namespace rivulet::runtime

@@ -19,8 +19,8 @@ constexpr std::size_t listed_max = 32;  // readers do not compare longer lists
 std::string listed(const Texts& all, std::size_t differs) {
   if (all.size() > listed_max)
     return differs < all.size()
-               ? fmt::format("[{} of them, number {} is {}]", all.size(), differs, printable(all[differs]))
-               : fmt::format("[{} of them]", all.size());
+               ? fmt::format("[{} entries, entry {} is {}]", all.size(), differs, printable(all[differs]))
+               : fmt::format("[{} entries]", all.size());
   Texts shown;
   for (const auto& text : all) shown.push_back(printable(text));
   return fmt::format("[{}]", fmt::join(shown, ", "));
@@ -73,7 +73,7 @@ Misfit other_keys(std::uint64_t found, const devices::ModelLayout& layout) {
   const auto measured = [](std::size_t n) { return n == 0 ? 0 : devices::Measured::numbers(n); };
   const std::uint64_t targets = measured(columns.features + outputs) - measured(columns.features);
   const std::uint64_t classes = 1 + outputs;
-  constexpr auto made = "it was made with '{}' = {}, here it is {}";
+  constexpr auto made = "it was written with '{}' = {}, here it is {}";
   if (columns.targets > 0 && found + targets == here)
     return fmt::format(made, "normalize.targets", "false", "true");
   if (columns.targets == 0 && here + targets == found)
@@ -91,7 +91,7 @@ Misfit other_shape(const ImageFacts& found, const devices::ModelLayout& layout) 
     if (auto other = other_keys(found.buffers, layout)) return other;
   if (found.scalar != layout.scalar || found.parameters != layout.parameters ||
       found.buffers != layout.buffers)
-    return fmt::format("it has {} parameters and {} buffers of {}, the model has {} and {} of {}",
+    return fmt::format("it has {} parameters and {} buffer elements of {}, the model has {} and {} of {}",
                        found.parameters, found.buffers, name(found.scalar), layout.parameters, layout.buffers,
                        name(layout.scalar));
   std::vector<std::string> arrays;

@@ -100,7 +100,7 @@ ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length
   if (frame.count > sections_max)
     return fmt::format("it has {} sections, more than {}", frame.count, sections_max);
   if (head.bytes != length || length < state_head_bytes + hash_bytes)
-    return fmt::format("it has {} bytes, its head states {}", length, head.bytes);
+    return fmt::format("it has {} bytes, but its head specifies {}", length, head.bytes);
   return std::nullopt;
 }
 
@@ -116,7 +116,7 @@ ValidationError read_sections(std::span<const std::byte> bytes, Frame& frame) {
     if (rivulet::digest_of(body).low != checksum) return fmt::format("section {} is damaged", i + 1);
     frame.sections.push_back({tag, body});
   }
-  if (r.left() > 0) return "bytes follow its last section";
+  if (r.left() > 0) return "it has extra bytes after its last section";
   return std::nullopt;
 }
 
@@ -164,7 +164,7 @@ ValidationError read_owner(std::span<const std::byte> body, StateOwner& owner) {
   owner.topics = names_in(r);
   return r.good() && r.left() == 0 && body.size() <= owner_bytes_max
              ? ValidationError()
-             : "its names of job and topics cannot be read";
+             : "its job and topic names cannot be read";
 }
 
 ValidationError read_meaning(std::span<const std::byte> body, Meaning& meaning) {
@@ -224,7 +224,7 @@ ValidationError read_partitions(std::span<const std::byte> body, AgreedState& st
     id.partition = r.number<std::int32_t>();
     const PartitionProgress p = read_progress(r, id);
     if (!r.good()) return "its partitions are cut off";
-    if (p.next < p.start || p.start.offset < 0) return "a partition in it ends before it begins";
+    if (p.next < p.start || p.start.offset < 0) return "a partition in it has an invalid range of offsets";
     if (!p.adds_up() || !p.is_explained()) return "the ledger of a partition in it does not balance";
     if (!state.partitions.empty() && !(state.partitions.rbegin()->first < id))
       return "its partitions are out of order or repeated";
@@ -245,7 +245,7 @@ ValidationError read_controllers(std::span<const std::byte> body, AgreedState& s
     state.controllers.push_back(std::move(memory));
   }
   return r.good() && body.size() <= controllers_bytes_max ? ValidationError()
-                                                          : "its memory of controllers cannot be read";
+                                                          : "its controllers' memory cannot be read";
 }
 
 template <class T>
@@ -271,7 +271,7 @@ Status fill(const GradientView& own, std::span<const std::byte> from, devices::D
   auto host = device.to_host(own);
   if (!host) return host.error();
   const auto to = host.value().host_bytes();
-  RIVULET_CHECK(to.size() == from.size(), "lengths were checked before");
+  RIVULET_CHECK(to.size() == from.size(), "the lengths of the arrays differ");
   std::ranges::copy(from, to.begin());
   return device.from_host(host.value(), own);
 }
@@ -288,7 +288,7 @@ Status fill_average(const Frame& frame, devices::ModelState& model, devices::Dev
     return bad("its average of parameters is missing");
   if (average.has_value() != has_one) model.statistics().averaged_rows = 0;
   if (!average || !has_one) return ok();
-  if (average->size() != model.average().bytes()) return bad("an array in it is too short or too long");
+  if (average->size() != model.average().bytes()) return bad("an array in it has the wrong length");
   if (Status filled = fill(model.average(), *average, device); !filled) return filled;
   auto host = device.to_host(model.average());
   if (!host) return host.error();
@@ -339,7 +339,7 @@ ValidationError find_arrays(const Frame& frame, ImageFacts& facts,
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const std::size_t bytes = arrays[i].size();
     const std::uint64_t wanted = i + 1 == arrays.size() ? facts.buffers : facts.parameters;
-    if (bytes % scalar != 0 || bytes / scalar != wanted) return "an array in it is too short or too long";
+    if (bytes % scalar != 0 || bytes / scalar != wanted) return "an array in it has the wrong length";
   }
   return std::nullopt;
 }

@@ -10,11 +10,11 @@ namespace rivulet::runtime {
 /// Names the state that a group rolls back to; step 0: the initial model of the job.
 std::string words_of_good(const Stamp& good);
 
-/// Difference in steps between the last state of the old view and the first of the next one if no device
-/// holds the good state: the same as for a round that only moves offsets.
+/// Added to the step of the old view's last state if no device has the good state: as in a round that only
+/// moves offsets.
 inline constexpr std::uint64_t steps_kept = 1;
-/// Same, if a device holds the good state. The result is newer than every other state. The difference is more
-/// than one step, which other devices would take for the result of contributions that they have sent.
+/// Added if a device has the good state, so that the result is newer than every other state. More than one
+/// step, because other devices would mistake one step for the result of contributions that they have sent.
 inline constexpr std::uint64_t rollback_steps = steps_kept + 2;
 
 /// Makes `good` the first state of the next view when the group rolls back from `left`. Its stamp is the

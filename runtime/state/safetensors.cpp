@@ -104,7 +104,7 @@ std::vector<std::byte> encode_safetensors(const ExportNotes& notes, const Agreed
     put(rest, std::as_bytes(std::span<const std::int64_t, 1>(&steps, 1)));
   put(rest, model.parameters);
   put_tensors(rest, layout.buffer_slots, state.model.buffers());
-  RIVULET_CHECK(rest.empty(), "every tensor is at its offset in the header");
+  RIVULET_CHECK(rest.empty(), "a tensor is not at its offset in the header");
   return out;
 }
 
@@ -123,7 +123,7 @@ std::vector<std::byte> encode_optimizer(const ExportNotes& notes, const AgreedSt
   std::span<std::byte> rest = begin_file(header, data, out);
   for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
     put_tensors(rest, layout.parameter_slots, state.model.optimizer_array(i));
-  RIVULET_CHECK(rest.empty(), "every tensor is at its offset in the header");
+  RIVULET_CHECK(rest.empty(), "a tensor is not at its offset in the header");
   return out;
 }
 

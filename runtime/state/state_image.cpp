@@ -151,11 +151,11 @@ std::size_t state_image_max(const devices::ModelLayout& layout) {
 }
 
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest) {
-  RIVULET_CHECK(owner.model.size() <= name_max, "a model's name is short");
+  RIVULET_CHECK(owner.model.size() <= name_max, "the model's name is too long");
   const auto about = model_section(owner.model, state);
   const auto names = owner_section(owner);
   const auto meaning = meaning_section(owner.meaning);
-  RIVULET_CHECK(meaning.size() <= meaning_bytes_max, "meaning_of() is bounded");
+  RIVULET_CHECK(meaning.size() <= meaning_bytes_max, "the meaning is too long");
   const auto partitions = partitions_section(state);
   const auto& layout = state.model.layout();
   std::vector<std::vector<std::byte>> remembered;
@@ -166,7 +166,7 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
     names_bytes += sizeof(std::uint32_t) + name.size();
   }
   const auto controllers = controllers_section(state);
-  RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "the memory of controllers is small");
+  RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "the memory of controllers is too large");
   const auto statistics = statistics_section(state.model.statistics());
   const bool averages = layout.average_rows > 0;
   const std::size_t sections = 7 + remembered.size() + (averages ? 1 : 0) + (controllers.empty() ? 0 : 1);
@@ -194,12 +194,12 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   w.section("STAT", statistics);
   if (!controllers.empty()) w.section("CTRL", controllers);
   w.bytes(sha256_of(w.out()));
-  RIVULET_CHECK(w.out().size() == total, "the length in the head is the length");
+  RIVULET_CHECK(w.out().size() == total, "the image does not have the length in its head");
   return std::move(w.out());
 }
 
 Sha256 hash_in(std::span<const std::byte> image) {
-  RIVULET_CHECK(image.size() >= hash_bytes, "an image ends with its hash");
+  RIVULET_CHECK(image.size() >= hash_bytes, "the image is shorter than its hash");
   Sha256 hash{};
   std::ranges::copy(image.last(hash_bytes), hash.begin());
   return hash;

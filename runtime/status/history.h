@@ -14,8 +14,8 @@ struct NodeStatus;
 
 /// Last five minutes of the charted values, one sample per second, so that a newly opened page starts with
 /// history. Written by one thread, read by any, without waiting: a reader may see a new value in place of an
-/// overwritten old one. Also keeps the last few marks, which are phrases about events, written by another
-/// thread. 8 kB.
+/// overwritten old one. Also keeps the last few marks (short texts about events), which a different thread
+/// writes. 8 kB.
 class History {
  public:
   enum class Series : std::uint8_t { stream_rate, rows_waiting, batch_rows, loss, accuracy, held_out };

@@ -15,7 +15,8 @@ double values_in(std::size_t row) {
 }  // namespace
 
 Adwin::Adwin(double delta, Limits limits) : delta_(delta), limits_(limits) {
-  RIVULET_CHECK(delta > 0 && delta < 1 && limits.clock > 0 && limits.least_window > 0, "limits of ADWIN");
+  RIVULET_CHECK(delta > 0 && delta < 1 && limits.clock > 0 && limits.least_window > 0,
+                "invalid limits of ADWIN");
 }
 
 void Adwin::Row::drop(std::size_t oldest) {

@@ -38,7 +38,7 @@ class CheckpointCycle {
     bool dry_run;
   };
   explicit CheckpointCycle(const Parts& parts) : parts_(parts) {}
-  /// The state that this process starts from is on disk.
+  /// Records that the state from which this process starts is on disk.
   void begin(const Stamp& stamp) {
     saved_at_ = parts_.clock.now();
     saved_ = stamp;
@@ -55,10 +55,10 @@ class CheckpointCycle {
   [[nodiscard]] bool is_saved(const AgreedState& state) const { return saved_ == state.stamp; }
   /// True if the state is among the last that this device wrote to disk.
   [[nodiscard]] bool is_on_disk(const Stamp& stamp) const;
-  /// The group's state has replaced this device's.
+  /// Forgets uncommitted saved states, because the group's state has replaced this device's.
   void forget_saved() { uncommitted_.forget(); }
   /// Each step: announces saved states and releases the offsets of committed ones. `control_words`: the last
-  /// complaint about the control topic.
+  /// reported problem with the control topic.
   void watch(const std::string& control_words);
   /// Reads the file of a state in the background; take_fetched() returns it once. Errors: io and others.
   void fetch(const Stamp& stamp) { parts_.checkpoints->fetch(stamp); }

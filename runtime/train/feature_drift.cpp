@@ -23,7 +23,7 @@ constexpr double clipped_at = 8;              ///< deviations
 constexpr float unclipped = 1e16F;            ///< the squares of a batch fit 32 bits
 constexpr double far = 3;                     ///< deviations
 constexpr double rounding = 1e-6;             ///< minimum deviation, relative to the mean
-constexpr std::uint32_t much_longer = 4;      ///< than the longest run of one value
+constexpr std::uint32_t much_longer = 4;      ///< times the longest run of one value so far
 constexpr std::uint32_t enough_turns = 40;    ///< changes of value
 constexpr std::uint32_t long_ago = 1U << 30;  ///< rows: counters stop here
 
@@ -191,7 +191,7 @@ std::string FeatureDrift::usual(std::size_t feature) const {
 
 std::string FeatureDrift::describe(std::size_t feature) const {
   const Known& known = known_[feature];
-  return fmt::format("{:.4g} now, before {:.4g} ± {:.2g}", known.now, known.before.mean,
+  return fmt::format("{:.4g} now, {:.4g} ± {:.2g} before", known.now, known.before.mean,
                      known.before.deviation());
 }
 

@@ -8,7 +8,7 @@ namespace rivulet::runtime {
 
 /// Compares the recent values of this device's features with earlier ones, to detect features that have
 /// shifted or are stuck. Detects shifts only after 2500 rows. Clips values at eight deviations, so a few
-/// outliers are no shift. Memory: 150 bytes per feature. Cost: half a nanosecond per value
+/// outliers do not count as a shift. Memory: 150 bytes per feature. Cost: half a nanosecond per value
 /// (bench_watching_cost).
 class FeatureDrift {
  public:
@@ -38,7 +38,7 @@ class FeatureDrift {
                                   std::size_t columns) const noexcept;
   /// "20 ± 0.02"
   [[nodiscard]] std::string usual(std::size_t feature) const;
-  /// "35.1 now, before 20 ± 0.02"
+  /// "35.1 now, 20 ± 0.02 before"
   [[nodiscard]] std::string describe(std::size_t feature) const;
 
  private:

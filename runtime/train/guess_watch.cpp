@@ -12,12 +12,14 @@ constexpr double counted_rows = 20'000;  ///< halves the counts at this number
 constexpr double bad_guess = 10;
 constexpr double bad_start = 3;
 constexpr double good_guess = 2;
-/// Maximum of one batch, relative to the bad or good loss: half of the maximum sum of eight batches.
+/// Cap on the loss of one batch, relative to the bad or good loss. So one batch adds at most half of what
+/// eight batches at that loss add.
 constexpr double worst = 4;
 constexpr double falling = 0.9;
 constexpr double mild = 3;  ///< relative to the bad loss: a healthy model recovers from there
 constexpr double falling_fast = 0.5;
-/// ExplosionWatch raises its limits several times within these; correct rows are trained by then.
+/// Rejections that count as divergence. Before that, ExplosionWatch raises its limits several times, enough
+/// to accept correct rows.
 constexpr std::uint32_t refused_times = 64;
 constexpr std::uint64_t refused_rows = 2 * judged_rows;
 

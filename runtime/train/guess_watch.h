@@ -28,7 +28,7 @@ class GuessWatch {
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t own, bool finite);
   /// `rows` were dropped because their step, or the local steps made of them, was rejected.
   void refused(std::size_t rows) noexcept;
-  /// Rows were accepted for a sum.
+  /// Rows were accepted into a sum: restarts the count of rejected ones.
   void taken() noexcept { refused_ = {}; }
   /// The model was replaced: forgets all results.
   void begin();

@@ -193,7 +193,8 @@ void LocalModel::bring_to(const devices::Statistics& known, ModelPoint& point) c
   point.known.columns = known.columns;
 }
 
-/// Switches the copy and its optimizer to the normalization `known`; the model computes the same function.
+/// Switches the copy and its optimizer to the normalization `known`. The model still computes the same
+/// function.
 void LocalModel::see(const devices::Statistics& known) {
   const auto& layout = private_->layout();
   devices::Statistics& own = private_->statistics();
@@ -260,7 +261,7 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
     parts_.intervals.restart(parts_.clock.now());
     return true;
   }
-  // Values that are not finite were not sent, not even by a compressor: keeps them out of the momentum.
+  // Non-finite values are never sent, compressed or not: keeps them out of the momentum.
   if (!applied || !delta_fits_) {
     const bool undone = departed() && own().steps() > 0;
     roll_back(state);

@@ -25,13 +25,13 @@ namespace rivulet::runtime {
 /// of local steps stays on the device:
 ///
 ///   step, step, ... -> prepare_delta -> agreed (the steps are in the sum, or their rows are dropped)
-///                                    |  roll_back (their rows come again)
+///                                    |  roll_back (their rows are read again)
 ///                                    |  adopt (another state becomes the reference)
 ///
 /// or, if local steps continue during the synchronization:
 ///
 ///   ... -> prepare_delta -> depart -> step, step -> agreed (the copy follows the reference)
-///                                                |  roll_back (the rows of all steps come again)
+///                                                |  roll_back (the rows of all steps are read again)
 class LocalModel {
  public:
   struct Parts {

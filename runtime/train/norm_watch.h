@@ -13,7 +13,8 @@ namespace rivulet::runtime {
 class NormWatch {
  public:
   /// Adds a step of `rows` rows. `weight`: of the newest in the mean, 0 < weight <= 1. The norm of a mean
-  /// over few rows contains more noise: a different batch size restarts the mean and counts as no change.
+  /// over few rows contains more noise: a different batch size restarts the mean and does not count as a
+  /// change.
   void add(double norm2, double weight, std::size_t rows) {
     if (!std::isfinite(norm2)) return;
     if (sync::policy::is_another_batch(static_cast<double>(rows), rows_) && mean_ > 0) {

@@ -25,9 +25,9 @@ void RetreatNotice::show(std::span<const sync::policy::ControllerMemory> agreed)
   std::string phrase;
   if (tries > 0 || now < until_)
     phrase = fmt::format(
-        "the model had diverged, and the group rolled back to {}, with {:.3g} times the learning rate; {}",
+        "the model diverged: the group rolled back to {} and scaled the learning rate by {:.3g}; {}",
         rolled_back_to_, Divergence::learning_rate_factor(agreed),
-        tries > 0 ? "not confirmed by new rows yet" : "confirmed by the rows since");
+        tries > 0 ? "new rows have not confirmed this yet" : "new rows have confirmed this");
   if (phrase == shown_) return;
   shown_ = phrase;
   status_.set_rolled_back(std::move(phrase));

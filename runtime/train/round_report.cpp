@@ -70,7 +70,7 @@ void RoundReport::warn_of_nonfinite(std::uint64_t rows, std::uint64_t step) {
   warn_again_at_ = now + quiet;
   parts_.log.write(
       Level::warn,
-      "rows dropped: the result computed on them is not finite, or has exploded; has the model diverged?",
+      "rows dropped: their loss or gradient is not finite, or has exploded; the model may have diverged",
       {{"rows", std::to_string(rows)},
        {"rows_in_all", std::to_string(dropped_)},
        {"step", std::to_string(step)}});
@@ -173,7 +173,7 @@ void RoundReport::measure_own(const sync::Facts& mine) {
   parts_.status.own_loss.store(own_.loss());
 }
 
-/// The baseline is a model without training, which predicts 0: its squared error is the squared target.
+/// The baseline is an untrained model, which predicts 0, so its squared error is the squared target.
 void RoundReport::measure_guess(std::size_t own, const BatchView& batch) {
   if (parts_.classes > 0 || own == 0 || batch.rows == 0) return;
   const std::size_t each = batch.targets.size() / batch.rows;

@@ -70,7 +70,8 @@ class RoundRows {
   /// The oldest interval and its announcement are part of the agreed state. `covered`: this device saves no
   /// states, so the offsets can be committed now.
   void fold(bool covered);
-  /// The round used the announced rows but did not aggregate: the next round that does announces them again.
+  /// The round used the announced rows but did not aggregate: the next aggregating round announces them
+  /// again.
   void keep();
   /// Drops the pending rows, which a dry run never folds.
   void forget_pending() { pending() = {}; }
@@ -89,7 +90,7 @@ class RoundRows {
             const Parts& parts);
   [[nodiscard]] bool owns(const PartitionId& id) const { return std::ranges::binary_search(partitions_, id); }
   void assign(const buffer::Cursors& from);
-  /// Rows of rounds that did not aggregate: announced with the next round that does.
+  /// Rows of rounds that did not aggregate: the next aggregating round announces them.
   [[nodiscard]] buffer::Account& pending() noexcept { return parts_.intervals.current.rows; }
   void move_next_offsets();
   [[nodiscard]] bool keeps_all_behind(const buffer::Cursors& from);

@@ -21,7 +21,8 @@ void RunClock::add_stop_conditions(sync::Facts& facts, TimePoint now, std::size_
   if (time_is_up(now) || dry_run_is_over(rows)) facts.flags |= sync::flag_stop;
 }
 
-/// A dry run applies nothing, so the plan never sees its limits reached: this round's rows count as the last.
+/// A dry run applies nothing, so the plan never detects that its limits are reached. Includes the rows of
+/// this round.
 bool RunClock::dry_run_is_over(std::size_t rows) const {
   if (!dry_run_ || rows == 0) return false;
   return (limit_.rows > 0 && dry_run_rows_ + rows >= limit_.rows) ||

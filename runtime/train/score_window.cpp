@@ -80,7 +80,7 @@ void ScoreWindow::forget(Block& block) {
 
 void ScoreWindow::count_classes(Block& block, const devices::StepReport& report, const BatchView& batch,
                                 std::size_t counted) {
-  RIVULET_CHECK(report.answers.size() == batch.rows, "answers to a different batch");
+  RIVULET_CHECK(report.answers.size() == batch.rows, "the answers belong to a different batch");
   for (std::size_t row = 0; row < counted; ++row) {
     const auto label = static_cast<std::size_t>(batch.targets[row]);
     const auto answer = static_cast<std::size_t>(report.answers[row]);
@@ -97,7 +97,7 @@ void ScoreWindow::count_classes(Block& block, const devices::StepReport& report,
 
 void ScoreWindow::count_errors(Block& block, const devices::StepReport& report, const BatchView& batch,
                                std::size_t counted) {
-  RIVULET_CHECK(report.answers.size() == batch.targets.size(), "answers to a different batch");
+  RIVULET_CHECK(report.answers.size() == batch.targets.size(), "the answers belong to a different batch");
   const std::size_t outputs = batch.targets.size() / batch.rows;
   const std::size_t looked_at = std::min(outputs, outputs_counted);
   block.targets.resize(looked_at);

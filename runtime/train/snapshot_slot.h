@@ -8,9 +8,9 @@
 namespace rivulet::runtime {
 
 /// One copy of the model, passed from the train thread to the evaluator. A single slot: the reader requests a
-/// copy, the train thread copies at the end of the next round, also of one without rows. Does not copy a
-/// model again that has made no step since, nor a model before its first step. Cost on the train thread: one
-/// atomic load per round, and a copy of the parameters per request.
+/// copy, the train thread copies at the end of the next round, even if it had no rows. Copies nothing before
+/// the first step, or if the model has made no step since the last copy. Cost on the train thread: one atomic
+/// load per round, and a copy of the parameters per request.
 class SnapshotSlot {
  public:
   /// `space` has the layout of the model; nullopt: there is no reader.

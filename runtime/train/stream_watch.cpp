@@ -11,7 +11,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Early in training the error rate of a model varies too much.
+/// Minimum number of rows before a rise is reported: early in training the error rate varies too much.
 constexpr std::uint64_t beginning_rows = 500;
 /// A smaller relative rise of the errors is detected but irrelevant.
 constexpr double least_rise = 0.25;
@@ -110,7 +110,8 @@ bool StreamWatch::look_at_loss(const devices::StepReport& report, const BatchVie
   };
   if (parts_.classification) {
     const std::uint64_t wrong = wrong_in(report, batch, own);
-    // Spreads wrong rows evenly over the batch: a block of them at its end would look like a change.
+    // Spreads wrong rows evenly over the batch: a block of wrong rows at the end of a batch would look like a
+    // change of the stream.
     for (std::size_t row = 0; row < own; ++row) add((row + 1) * wrong / own > row * wrong / own ? 1 : 0);
   } else if (report.rows > 0) {
     const double loss = report.loss_sum / static_cast<double>(report.rows);
@@ -123,7 +124,7 @@ bool StreamWatch::look_at_loss(const devices::StepReport& report, const BatchVie
   changes_.add(1);
   rise_ = parts_.classification
               ? fmt::format(
-                    "the model's error rate on this device's rows is {:.1f} %, before {:.1f} %: "
+                    "the model's error rate on this device's rows is {:.1f} %, {:.1f} % before: "
                     "the stream has changed",
                     100 * rise->newer, 100 * *usual)
               : "the model's loss on this device's rows has risen: the stream has changed";

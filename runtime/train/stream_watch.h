@@ -41,7 +41,8 @@ class StreamWatch {
     reported_ = rises_;
     return rises_ > heeded_;
   }
-  /// The group has made a step with the change reported last. Lost and deferred rounds do not count.
+  /// Call when the group has made a step with the last reported change. Lost and deferred rounds do not
+  /// count.
   void heed_change() noexcept { heeded_ = reported_; }
 
  private:

@@ -158,7 +158,7 @@ Status ViewEntry::replace_state(std::span<const std::byte> image) {
 
 Status ViewEntry::start_at(AgreedState target) {
   // The next state may lack a partition, because no state that used it was kept. Its rows are then read again
-  // from where the group first began, not from the next offset of the state that is given up.
+  // from where the group first began, not from the next offset of the abandoned state.
   parts_.rows.leave(*parts_.state);
   const Stamp before = parts_.state->stamp;
   const std::uint64_t rows_before = parts_.state->rows;
@@ -186,7 +186,7 @@ ViewEntry::Outcome ViewEntry::not_adopted(Error error) {  // by value: the view 
 ViewEntry::Outcome ViewEntry::not_connected(Error error) {  // by value: the view owns the original
   drop_view();
   if (error.code == ErrorCode::invalid_config) return ends(std::move(error));
-  parts_.log.write(Level::warn, "could not connect the view, forming the next one",
+  parts_.log.write(Level::warn, "the devices of the view could not be connected; forming the next view",
                    {{"error", error.message}});
   parts_.membership.leave_view(error.message);
   form_again_at_ = parts_.clock.now() + forming_pause_;

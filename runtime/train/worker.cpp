@@ -318,7 +318,7 @@ void Worker::release(Fate fate) {
   model().release();
 }
 
-/// The round used rows but did not aggregate: they are announced with the next round that does.
+/// The round used rows but did not aggregate: the next aggregating round announces them again.
 void Worker::keep(Fate fate) {
   rows().keep();
   release(fate);

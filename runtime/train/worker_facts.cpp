@@ -43,7 +43,7 @@ bool Worker::shows_digest() const {
 }
 
 /// Computed from memory in every digest round, even if no round was applied since the last: the digest must
-/// detect memory that changes by itself.
+/// also detect memory corruption.
 Status Worker::refresh_digest() {
   if (!shows_digest()) return ok();
   auto digest = parts_.state.digest(view_->session->last_round()->work, parts_.device);
@@ -76,7 +76,7 @@ Status Worker::measure(sync::Facts& facts) {
   return ok();
 }
 
-/// Of the parameters of this device's contribution, with its residual of earlier rounds.
+/// Gains of the parameters in this device's contribution, including its residual of earlier rounds.
 sync::Gains Worker::my_gains(std::uint32_t rows) {
   if (!(measurements_.requests_gains() || measurements_.requests_norm()) || rows == 0) return {};
   const GradientView mine = model().contribution().slice(0, parts_.trainer.layout().parameters);

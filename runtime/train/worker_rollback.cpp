@@ -27,7 +27,7 @@ Turn Worker::retreat() {
                      "the model has diverged again, after the group has rolled back to a good checkpoint " +
                          std::to_string(static_cast<int>(sync::policy::Divergence::tries_most)) +
                          " times, with a smaller learning rate each time: lower train.optimizer.lr, or check "
-                         "the rows; to start from a good state: rivulet checkpoint restore, of " +
+                         "the rows. To start from a good state, use 'rivulet checkpoint restore' with " +
                          words_of_good({decision.back_lineage, decision.back_step})});
   going_back_ =
       GoingBack{{decision.back_lineage, decision.back_step}, view, parts_.clock.now() + longest_read, memory};

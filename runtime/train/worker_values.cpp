@@ -19,8 +19,9 @@ Status Worker::count_refused(std::size_t rows) {
   health_.refused(rows);
   report_.metrics().nonfinite_local.add(1);
   if (!config_.stop_on_nonfinite) return ok();
-  return Error{ErrorCode::numeric,
-               "the result computed on rows is not finite, or has exploded; train.on_nonfinite = \"stop\""};
+  return Error{
+      ErrorCode::numeric,
+      "the loss or gradient of a batch is not finite, or has exploded; train.on_nonfinite = \"stop\""};
 }
 
 /// The last check of a delta before it is sent: one value of one device that is not finite would cost the

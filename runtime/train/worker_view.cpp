@@ -29,7 +29,7 @@ Duration Worker::leaving_for(TimePoint now) {
     // Excludes this device from the next views. After a STOP no view is formed: LEAVE reports that this
     // device has stopped.
     if (!parts_.membership.stop_requested())
-      parts_.membership.leave_group("asked to end", sync::membership::Ends::device);
+      parts_.membership.leave_group("stop requested", sync::membership::Ends::device);
   }
   return now - *control_.leave_requested;
 }
@@ -125,7 +125,7 @@ Status Worker::begin_lineage() {
   if (!work.shared()) return ok();
   const auto digest = parts_.state.digest(work, parts_.device);
   if (!digest) return digest.error();
-  // Does not share memory that has changed by itself: the other devices must detect the change.
+  // Does not share corrupted memory: the other devices must detect the corruption.
   if (digest.value().hex() == spec.digest) parts_.state.join(work);
   return ok();
 }
@@ -202,7 +202,7 @@ Turn Worker::leave_alone() {
 /// The process outlives its views: source, buffer, state and pages stay while the group forms again.
 Turn Worker::form_again(const std::string& why) {
   parts_.status.world = 0;
-  parts_.log.write(Level::warn, "the view is over, forming the next one",
+  parts_.log.write(Level::warn, "the view has ended; forming the next one",
                    {{"why", why}, {"state", text_of(parts_.state->stamp)}});
   if (auto held = entry_.announce_state(); !held) return end(held.error());
   entry_.restart(why);

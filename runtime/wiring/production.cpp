@@ -243,7 +243,8 @@ void commit_the_rest(Process& p) {
   p.node->commits().take_news(news);
   if (news.empty()) return;
   if (auto committed = p.node->source().commit(news); !committed)
-    p.log->write(Level::warn, "the last offsets were not committed", {{"error", committed.error().message}});
+    p.log->write(Level::warn, "the last offsets could not be committed",
+                 {{"error", committed.error().message}});
 }
 
 /// Writes the final state if this process entered a group: a device that rejoined just before the end holds

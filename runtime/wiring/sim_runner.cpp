@@ -151,7 +151,7 @@ void SimRunner::add(Agent& agent, VirtualClock& clock, Wake& wake) {
   const auto* own = dynamic_cast<State::SimWake*>(&wake);
   RIVULET_CHECK(own != nullptr && &own->state == state_.get(), "the wake belongs to a different runner");
   State::Slot& slot = state_->slots[own->slot];
-  RIVULET_CHECK(slot.agent == nullptr, "two agents with one wake");
+  RIVULET_CHECK(slot.agent == nullptr, "the wake already belongs to an agent");
   slot.agent = &agent;
   slot.clock = &clock;
   state_->set_timer(own->slot, std::max(state_->now, clock.now()));

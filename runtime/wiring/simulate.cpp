@@ -72,7 +72,7 @@ void end_with(SimulateResult& result, ExitCode exit, const std::string& message)
 SimulateResult refuse(const Error& error) {
   SimulateResult result;
   if (error.code == ErrorCode::cancelled)
-    end_with(result, ExitCode::failure, "interrupted before its first second");
+    end_with(result, ExitCode::failure, "interrupted before the first simulated second");
   else
     end_with(result, exit_code_for(error.code), error.message);
   return result;
@@ -92,10 +92,11 @@ bool measures_accuracy(const SimulateOptions& options, const Config& config) {
 Status check_options(const SimulateOptions& options, const Config& config) {
   if (auto fits = check_scenario(options, config.job.devices); !fits) return fits;
   if (!options.held_out.empty() && !measures_accuracy(options, config))
-    return Error{ErrorCode::usage, options.timing_only
-                                       ? "--held-out needs training, which --timing-only disables"
-                                       : "--held-out measures accuracy, but train.loss = \"" +
-                                             config.train.loss + "\" has none"};
+    return Error{ErrorCode::usage,
+                 options.timing_only
+                     ? "--held-out needs training, which --timing-only disables"
+                     : "--held-out measures classification accuracy, which is undefined for train.loss = \"" +
+                           config.train.loss + "\" (regression)"};
   return ok();
 }
 

@@ -196,7 +196,8 @@ Status SimulatedGroup::State::read_script() {
   if (options.faults.empty()) return ok();
   for (const Fault& fault : options.faults)
     if (fault.device >= nodes.size())
-      return Error{ErrorCode::usage, "a fault of " + id_of(fault.device) + ", which is not in the group"};
+      return Error{ErrorCode::usage,
+                   "the fault script names " + id_of(fault.device) + ", which is not in the group"};
   script = std::make_unique<ScriptAgent>(options.faults, script_clock, [this](const Fault& f) { happen(f); });
   runner.add(*script, script_clock, runner.make_wake());
   return ok();
@@ -219,7 +220,7 @@ void SimulatedGroup::State::happen(const Fault& fault) {
   }
   if (!nodes[fault.device]->killed) return;
   auto started = start(fault.device, nodes[fault.device]->lives + 1);
-  RIVULET_CHECK(bool(started), "a device that was built once can be built again");
+  RIVULET_CHECK(bool(started), "a killed device could not be rebuilt");
   nodes[fault.device] = std::move(started).value();
 }
 

@@ -46,7 +46,7 @@ class SimulatedGroup {
   [[nodiscard]] std::size_t size() const noexcept;
   Node& node(std::size_t device);
   sync::MemoryNetwork& network();
-  /// Runs until every worker has ended, or done() is true. Returns the number of steps.
+  /// Runs until every worker has finished or done() is true. Returns the number of steps.
   std::uint64_t run_until(const std::function<bool()>& done);
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] double seconds() const;  ///< virtual

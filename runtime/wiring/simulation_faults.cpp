@@ -37,7 +37,9 @@ Result<std::size_t> device_of(const std::string& word, std::size_t devices) {
   else if (rest.find_first_not_of("0123456789") == std::string::npos)
     number = take_number(rest);
   if (!number || *number < 1)
-    return usage_error(fmt::format("'{}' is not a device (the second is 2, b or device-02)", word));
+    return usage_error(fmt::format(
+        "'{}' is not a device; give its number, letter or id (the second device is 2, b or device-02)",
+        word));
   if (*number > static_cast<double>(devices))
     return usage_error(fmt::format("no device '{}' in a group of {}", word, devices));
   return static_cast<std::size_t>(*number) - 1;
@@ -45,7 +47,7 @@ Result<std::size_t> device_of(const std::string& word, std::size_t devices) {
 
 Result<Fault> parse_fault(const std::vector<std::string>& words, std::size_t devices) {
   static const char* const form =
-      "a line is: at SECOND kill|start|stop DEVICE, or at SECOND link DEVICE RATE "
+      "expected: at SECOND kill|start|stop DEVICE, or at SECOND link DEVICE RATE "
       "[LATENCY]";
   if (words.size() < 4 || words[0] != "at") return usage_error(form);
   Fault fault;
@@ -84,10 +86,10 @@ enum class Now : std::uint8_t { running, killed, stopped };
 
 /// Checks that the script lines so far allow this one.
 Status check_order(const Fault& fault, double last_s, std::vector<Now>& now) {
-  if (fault.at_s < last_s) return usage_error("the lines of a script must be in order of time");
+  if (fault.at_s < last_s) return usage_error("the lines of a script must be in chronological order");
   if (fault.kind == Fault::Kind::link) return ok();
   Now& device = now[fault.device];
-  if (device == Now::stopped) return usage_error("the device has left and cannot return");
+  if (device == Now::stopped) return usage_error("the device has been stopped and cannot return");
   if (fault.kind == Fault::Kind::start && device != Now::killed)
     return usage_error("only a killed device can be started");
   if (fault.kind != Fault::Kind::start && device == Now::killed)

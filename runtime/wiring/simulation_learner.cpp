@@ -18,7 +18,7 @@ class TimingTrainer final : public devices::Trainer {
     return nothing_about(batch);
   }
   Result<std::vector<float>> predict(const ModelState&, const BatchView&) override {
-    return Error{ErrorCode::unavailable, "timing only: no model"};
+    return Error{ErrorCode::unavailable, "a timing-only simulation has no model"};
   }
 
  private:

@@ -19,8 +19,8 @@ bool within(double value, double low, double high) {
 
 Status check_seconds(const std::string& what, double seconds) {
   if (within(seconds, 0, simulated_seconds_max)) return ok();
-  return limit_error(
-      fmt::format("{}: {:g} s exceeds the {:g} s of a simulation", what, seconds, simulated_seconds_max));
+  return limit_error(fmt::format("{}: {:g} s is not in the range of a simulation, 0 to {:g} s", what, seconds,
+                                 simulated_seconds_max));
 }
 
 Status check_speed(const std::string& what, double per_second, const char* unit) {
@@ -45,12 +45,12 @@ Status check_streams(const SimulateOptions& options) {
     for (const auto& [from, rate] : trace) {
       if (!within(from, 0, simulated_seconds_max) || !within(rate, 0, simulated_rate_max))
         return limit_error(fmt::format(
-            "{:g} rows/s from second {:g} on: the maximum of a stream is {:g} rows/s, with changes within "
-            "{:g} s",
+            "{:g} rows/s from second {:g} on: a rate must be 0 to {:g} rows/s and begin at second 0 to {:g}",
             rate, from, simulated_rate_max, simulated_seconds_max));
       if (rate > 0 && rate * simulated_seconds_max < 1)
-        return limit_error(fmt::format("{:g} rows/s is less than one row in the {:g} s of a simulation", rate,
-                                       simulated_seconds_max));
+        return limit_error(
+            fmt::format("{:g} rows/s is less than one row in {:g} s, the maximum time of a simulation", rate,
+                        simulated_seconds_max));
       silent = silent && rate == 0;
     }
   if (silent && !options.rates.empty() && options.stop_after.seconds <= 0)

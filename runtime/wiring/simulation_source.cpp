@@ -55,7 +55,7 @@ class TraceSource final : public stream::RecordSource {
     produce();
     for (const auto& [id, cursor] : assignment.cursors)
       if (id != state_.id || (cursor && (cursor->offset < 0 || cursor->offset > state_.high_watermark)))
-        return Error{ErrorCode::unavailable, "the trace has no such offset yet"};
+        return Error{ErrorCode::unavailable, "the simulated stream lacks the requested partition or offset"};
     const bool had = std::exchange(reads_, !assignment.cursors.empty());
     if (!reads_) return ok();
     const auto& cursor = assignment.cursors.begin()->second;

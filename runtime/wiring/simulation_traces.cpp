@@ -97,7 +97,8 @@ Result<std::vector<RateTrace>> recorded(const std::string& files, std::size_t de
     if (!trace) return trace.error();
     read.push_back(std::move(trace).value());
   }
-  if (read.empty()) return wrong("--trace recorded: needs a file: recorded:day.csv");
+  if (read.empty())
+    return wrong("--trace recorded: no file given; expected recorded:FILE, such as recorded:day.csv");
   std::vector<RateTrace> all;
   all.reserve(devices);
   for (std::size_t i = 0; i < devices; ++i) all.push_back(read[i % read.size()]);
@@ -111,7 +112,8 @@ Result<std::array<double, 2>> shape_of(const std::string& kind, const std::strin
   const std::size_t most = kind == "constant" ? 1 : 2;
   for (std::size_t i = 0; i < words.size() && i < most; ++i) {
     const auto value = number_of(words[i]);
-    if (!value || *value <= 0) return wrong(fmt::format("--trace {}: '{}' is not above 0", kind, words[i]));
+    if (!value || *value <= 0)
+      return wrong(fmt::format("--trace {}: '{}' is not a number above 0", kind, words[i]));
     out.at(i) = *value;
   }
   if (words.empty() || words.size() > most)
@@ -148,7 +150,7 @@ Result<RateTrace> parse_recorded_trace(const std::string& text, const std::strin
     if (!from || !rate || *from < 0 || *rate < 0)
       return wrong(at + fmt::format("'{}' is not SECOND,RATE with both >= 0", words));
     if (!trace.empty() && *from <= trace.back().first)
-      return wrong(at + "the seconds of a trace must ascend");
+      return wrong(at + "the seconds of a trace must increase");
     trace.emplace_back(*from, *rate);
   }
   if (trace.empty()) return wrong(name + ": contains no line SECOND,RATE");

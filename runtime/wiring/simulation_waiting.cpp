@@ -48,7 +48,7 @@ std::string WaitingWatch::forming_text(SimulatedGroup& group) const {
   for (std::size_t i = 0; i < group.size(); ++i)
     if (!group.killed(i) && !group.node(i).worker().ended())
       return fmt::format(
-          "from second {:.1f} on nothing is trained ({}), and no line of a script restarts a device",
+          "no device has trained since second {:.1f} ({}), and no later script line restarts a device",
           since_s_, group.node(i).status().phrase());
   return {};
 }
@@ -67,7 +67,7 @@ std::optional<std::string> WaitingWatch::look(SimulatedGroup& group) {
   if (anybody_forms(group)) forming_at_s_ = now;
   if (now - step_since_s_ >= 2 * patience_s_ && now - forming_at_s_ < patience_s_ / 2 && !waits)
     return fmt::format(
-        "from second {:.1f} on the group forms and dissolves repeatedly without a step: a message takes "
+        "since second {:.1f} the group has formed and dissolved repeatedly without a step: messages take "
         "longer than sync.deadline",
         step_since_s_);
   if (now - since_s_ < patience_s_) return std::nullopt;

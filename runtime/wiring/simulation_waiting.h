@@ -24,9 +24,9 @@ class WaitingWatch {
   const double patience_s_;
   double last_news_s_ = 0;  ///< last event of the script or change of a stream
   bool streams_end_ = true;
-  double since_s_ = 0;  ///< since when the group has only waited
+  double since_s_ = 0;  ///< start of the time in which the group only waits
   std::uint64_t step_ = 0;
-  double step_since_s_ = 0;  ///< since when there has been no step
+  double step_since_s_ = 0;  ///< start of the time without a step
   double forming_at_s_ = 0;  ///< when a device was last seen forming
 };
 

@@ -61,7 +61,7 @@ class DecoderBase : public Decoder {
   }
   /// Writes the fill value of a feature that the record lacks. Returns as feature_into().
   [[nodiscard]] std::optional<DropReason> nothing_into(float& out, std::size_t column) noexcept;
-  /// Parses a number in a text: with the configured decimal sign, or true (1) and false (0).
+  /// Parses a number in a text: with the configured decimal separator, or true (1) and false (0).
   [[nodiscard]] std::optional<double> number_in(std::string_view text) const noexcept;
   /// As number_in() without true and false, which can be labels.
   [[nodiscard]] std::optional<double> target_in(std::string_view text) const noexcept;
@@ -135,7 +135,7 @@ std::string_view text_of(double x, std::span<char, 32> room) noexcept;
 /// Parses all of `text` as a number: optional sign, decimals, exponent, nan, inf. An overflow gives infinity,
 /// an underflow zero, so the usual checks apply to both. nullopt: not a number.
 std::optional<double> parse_number(std::string_view text) noexcept;
-/// As above, with another decimal sign instead of the point.
+/// As above, with a different decimal separator instead of the point.
 std::optional<double> parse_number(std::string_view text, char decimal) noexcept;
 
 }  // namespace rivulet::stream

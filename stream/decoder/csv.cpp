@@ -156,8 +156,8 @@ class CsvDecoder final : public DecoderBase {
     }
   }
 
-  /// Reads a field that begins with a quote. Doubled quotes inside stay: no number contains one, and
-  /// read_target() undoubles those of labels.
+  /// Reads a field that begins with a quote. Keeps doubled quotes inside: numbers contain none, and
+  /// read_target() unescapes those in labels.
   bool quoted(std::string_view line, std::string_view& field, std::size_t& field_end) noexcept {
     const std::size_t open = line.find('"');
     std::size_t close = line.find('"', open + 1);
@@ -263,10 +263,11 @@ Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
   const std::string& delimiter = config.settings.text(csv_delimiter);
   if (delimiter.size() != 1 || delimiter == "\n" || delimiter == "\"" || delimiter == "\r")
     return Error{ErrorCode::invalid_config,
-                 "decode.csv.delimiter must be one character, not a quote or a line end"};
+                 "decode.csv.delimiter must be one character, and neither a quote nor a line break"};
   if (delimiter.front() == config.decimal)
     return Error{ErrorCode::invalid_config, "decode.csv.delimiter and decode.csv.decimal are both \"" +
-                                                delimiter + "\": a number would end at its decimal sign"};
+                                                delimiter +
+                                                "\": a number would end at its decimal separator"};
   auto columns = columns_of(config);
   if (!columns) return columns.error();
   const std::size_t count = columns.value().features.size();
@@ -274,8 +275,9 @@ Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
   if (!shape) return shape.error();
   if (shape.value().columns() != count)
     return Error{ErrorCode::invalid_config,
-                 "decode.csv.shape has " + std::to_string(shape.value().columns()) +
-                     " values, but decode.csv.features lists " + std::to_string(count)};
+                 "decode.csv.shape describes " + std::to_string(shape.value().columns()) +
+                     " features, but the number of columns in decode.csv.features is " +
+                     std::to_string(count)};
   return std::unique_ptr<Decoder>(
       new CsvDecoder(config, std::move(shape).value(), std::move(columns).value()));
 }
@@ -284,12 +286,12 @@ constexpr Key csv_keys[] = {
     {.name = "decode.csv.features",
      .type = KeyType::texts,
      .text = "[]",
-     .help = "names of columns, or their numbers from 0",
+     .help = "feature columns: names, numbers from 0, or ranges of numbers such as 4:10 (end excluded)",
      .sample = "#[\"temp\", \"rms\"]"},
     {.name = "decode.csv.target",
      .type = KeyType::text,
      .text = "\"\"",
-     .help = "name or number of a column",
+     .help = "column of the label or target: its name, or its number from 0",
      .sample = "#\"label\""},
     {.name = "decode.csv.classes",
      .type = KeyType::texts,
@@ -304,14 +306,14 @@ constexpr Key csv_keys[] = {
     {.name = csv_delimiter,
      .type = KeyType::text,
      .text = "\",\"",
-     .help = "one character",
+     .help = "column separator, one character",
      .least = 1,
      .most = 1,
      .sample = "#\",\""},
     shape_key("decode.csv.shape"),
     scale_key("decode.csv.scale"),
     shift_key("decode.csv.shift"),
-    decimal_key("decode.csv.decimal", "decimal sign of numbers: . or ,"),
+    decimal_key("decode.csv.decimal", "decimal separator of numbers: . or ,"),
     where_key("decode.csv.where",
               "COLUMN = VALUE: selects the rows with this text in this column; others are excluded without "
               "an error"),

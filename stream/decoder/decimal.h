@@ -3,7 +3,7 @@
 
 namespace rivulet::stream {
 
-/// For configuration keys: decimal signs that a number in a text may have.
+/// For configuration keys: decimal separators that a number in a text may have.
 constexpr bool is_decimal_sign(std::string_view text) {
   return text == "." || text == ",";
 }

@@ -341,7 +341,7 @@ class JsonDecoder final : public DecoderBase {
   }
 
   std::optional<DropReason> not_an_array() noexcept {
-    describe("not an array", current_->text);
+    describe("the value is not an array", current_->text);
     return DropReason::wrong_type;
   }
 
@@ -374,7 +374,7 @@ Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
   const std::size_t width = total_width(fields.value().features);
   if (width == 0 && config.shape.empty())
     return Error{ErrorCode::invalid_config,
-                 "decode.json.shape is missing: a path with an open slice needs it"};
+                 "decode.json.shape is missing: a path with an open-ended slice, like a[2:], needs it"};
   auto shape = row_shape_of(config, width, fields.value().target.has_value());
   if (!shape) return shape.error();
   return std::unique_ptr<Decoder>(

@@ -7,7 +7,7 @@ inline constexpr Key json_keys[] = {
     {.name = "decode.json.features",
      .type = KeyType::texts,
      .text = "[]",
-     .help = "paths to numbers: a.b, a[2], a[0:3] (end excluded)",
+     .help = "paths of the features: a.b, a[2], a[0:3] (end excluded)",
      .sample = "#[\"temp\", \"vibration.rms\", \"current[0:3]\"]"},
     {.name = "decode.json.target",
      .type = KeyType::text,
@@ -22,7 +22,7 @@ inline constexpr Key json_keys[] = {
     shape_key("decode.json.shape"),
     scale_key("decode.json.scale"),
     shift_key("decode.json.shift"),
-    decimal_key("decode.json.decimal", "decimal sign of numbers in texts: . or ,"),
+    decimal_key("decode.json.decimal", "decimal separator of numbers in strings: . or ,"),
     where_key(
         "decode.json.where",
         "PATH = VALUE: selects the rows with this value at the path; others are excluded without an error"),

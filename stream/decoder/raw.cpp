@@ -182,27 +182,34 @@ constexpr Key raw_keys[] = {
      .text = "\"u8\"",
      .help = "type of the label before each row",
      .choices = "none | u8 | i32 | i64 | f32"},
-    {.name = raw_features, .type = KeyType::text, .text = "\"u8\"", .help = "", .choices = "u8 | i16 | f32"},
+    {.name = raw_features,
+     .type = KeyType::text,
+     .text = "\"u8\"",
+     .help = "type of each feature",
+     .choices = "u8 | i16 | f32"},
     {.name = "decode.raw.shape",
      .type = KeyType::integers,
      .text = "[1, 28, 28]",
      .help = "shape of one row",
      .least = 1,
      .most = 1e7},
-    {.name = "decode.raw.scale", .type = KeyType::number, .text = "0.0127288", .help = "x * scale + shift"},
+    {.name = "decode.raw.scale",
+     .type = KeyType::number,
+     .text = "0.0127288",
+     .help = "factor of each feature, in x * scale + shift"},
     {.name = "decode.raw.shift",
      .type = KeyType::number,
      .text = "-0.4242",
-     .help = "MNIST: mean 0.1307, deviation 0.3081"},
+     .help = "added after scaling; the default normalizes MNIST (mean 0.1307, standard deviation 0.3081)"},
     {.name = "decode.raw.missing",
      .type = KeyType::numbers,
      .text = "[]",
-     .help = "numbers that mark a missing value, before scale and shift"},
+     .help = "codes of missing values, in the units of the records (before scale and shift)"},
     {.name = "decode.raw.fill",
      .type = KeyType::text,
      .text = "\"drop\"",
-     .help = "last | drop | a number: replacement of a missing value, before scale and shift; drop: "
-             "drops the row",
+     .help = "last | drop | a number: replacement of a missing value, before scale and shift; drop "
+             "discards the row",
      .fits = is_fill_without_mean,
      .form = fill_form_without_mean,
      .or_number = true},
@@ -211,7 +218,7 @@ constexpr Key raw_keys[] = {
 }  // namespace
 
 extern const DecoderEntry decoder_raw;
-const DecoderEntry decoder_raw{"raw", "label bytes, then feature bytes, little-endian, rows back to back",
+const DecoderEntry decoder_raw{"raw", "contiguous little-endian rows, each a label and then the features",
                                make, raw_keys};
 
 }  // namespace rivulet::stream

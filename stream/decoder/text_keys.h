@@ -11,7 +11,7 @@ constexpr Key shape_key(std::string_view name) {
   return {.name = name,
           .type = KeyType::integers,
           .text = "[]",
-          .help = "empty = one axis",
+          .help = "shape of one row, such as [1, 28, 28]; empty: one axis over all features",
           .least = 1,
           .most = 1e7,
           .sample = "#[]"};
@@ -20,18 +20,21 @@ constexpr Key scale_key(std::string_view name) {
   return {.name = name,
           .type = KeyType::numbers,
           .text = "\"auto\"",
-          .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one per feature]",
+          .help =
+              "normalizes to mean 0 and standard deviation 1, measured in training; or the factor in "
+              "x * scale + shift, [one per feature]",
           .choices = "auto",
           .sample = "#\"auto\""};
 }
 constexpr Key shift_key(std::string_view name) {
-  return {.name = name,
-          .type = KeyType::numbers,
-          .text = "0.0",
-          .help =
-              "added in 64 bits, even with scale \"auto\": for values like 1e8 + 0.5, which 32 bits "
-              "cannot represent",
-          .sample = "#0.0"};
+  return {
+      .name = name,
+      .type = KeyType::numbers,
+      .text = "0.0",
+      .help =
+          "added after scaling, in 64 bits, also with scale \"auto\"; for values like 1e8 + 0.5, which 32 "
+          "bits cannot represent",
+      .sample = "#0.0"};
 }
 constexpr Key decimal_key(std::string_view name, std::string_view help) {
   return {.name = name,
@@ -55,7 +58,7 @@ constexpr Key missing_key(std::string_view name) {
   return {.name = name,
           .type = KeyType::numbers,
           .text = "[]",
-          .help = "numbers that mark a missing value, before scale and shift",
+          .help = "codes of missing values, in the units of the records (before scale and shift)",
           .sample = "#[-999]"};
 }
 constexpr Key fill_key(std::string_view name) {
@@ -63,7 +66,7 @@ constexpr Key fill_key(std::string_view name) {
           .type = KeyType::text,
           .text = "\"mean\"",
           .help =
-              "mean | last | drop | a number: replacement of a missing value; drop: drops the row, "
+              "mean | last | drop | a number: replacement of a missing value; drop discards the row and is "
               "the default without scale \"auto\"",
           .fits = is_fill,
           .form = fill_form,

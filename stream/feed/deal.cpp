@@ -26,7 +26,7 @@ std::vector<std::set<int>> classes_of(const std::set<int>& all, std::size_t part
   return classes;
 }
 
-/// The partition with the smallest fraction of its share; weights.size() if none may have the record.
+/// Returns the partition that is furthest below its share; weights.size() if no partition may get the record.
 std::size_t neediest(const std::vector<double>& weights, const std::vector<std::vector<std::uint32_t>>& dealt,
                      const std::vector<std::set<int>>& classes, std::optional<int> label) {
   std::size_t best = weights.size();

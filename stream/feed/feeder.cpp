@@ -38,11 +38,12 @@ double due_between(const Lane& lane, const FeederConfig& config, Duration from, 
 Status check_rates(const std::vector<double>& rates, int partitions, const char* name) {
   const auto wrong = [](std::string message) { return Error{ErrorCode::usage, std::move(message)}; };
   if (rates.size() != 1 && rates.size() != static_cast<std::size_t>(partitions))
-    return wrong(fmt::format("{} {} for {} partitions: give one for all, or one for each", rates.size(), name,
-                             partitions));
+    return wrong(fmt::format("{} {} for {} partitions: expected one for all, or one per partition",
+                             rates.size(), name, partitions));
   for (const auto rate : rates)
     if (!std::isfinite(rate) || rate < 0)
-      return wrong(fmt::format("{} in {} is not a valid rate", rate, name));
+      return wrong(
+          fmt::format("{} in {} is invalid: expected a finite number of records/s, at least 0", rate, name));
   return ok();
 }
 

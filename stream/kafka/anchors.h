@@ -18,7 +18,7 @@ struct Anchor {
   bool operator==(const Anchor&) const = default;
 };
 
-/// What is remembered of a partition's log. Only SameLog changes it.
+/// Remembered properties of a partition's log. Only SameLog changes it.
 struct LogMemory {
   std::optional<Anchor> good;    ///< of the trusted log
   std::optional<Anchor> newest;  ///< of the newest record returned since

@@ -92,8 +92,9 @@ Result<std::optional<int>> find_topic(const Properties& properties, const std::s
     const Duration left = std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1));
     const auto count = kafka::partitions_of(handle, topic, std::min<Duration>(left, std::chrono::seconds(1)));
     if (count && !count.value() && may_not_see(handle, topic))
-      return Error{ErrorCode::unavailable, "this user has no right to DESCRIBE the topic " + topic + " on " +
-                                               kafka::brokers_of(properties) + ", if it exists"};
+      return Error{ErrorCode::unavailable, "this user is not authorized to DESCRIBE the topic " + topic +
+                                               " on " + kafka::brokers_of(properties) +
+                                               ", or the topic does not exist"};
     if (count) return count.value();
     rd_kafka_poll(handle, 0);  // a consumer without a group receives its errors here
     last = count.error().message + listener.said;

@@ -57,10 +57,10 @@ int on_statistics(rd_kafka_t*, char* json, std::size_t size, void* opaque) {
 /// librdkafka logs to stderr by default; relevant events also arrive as errors.
 void no_log(const rd_kafka_t*, int, const char*, const char*) {}
 
-/// A link is used again within 2 s of its return: TCP alone would wait as long as the link was down. A broker
-/// that acknowledges nothing for 5 s is reconnected. So is one that owes an answer, since the answer may be
-/// lost: clients that always wait for one (socket.keepalive.enable) probe after 3 s and once per second. An
-/// answer takes at most 5 s, and so costs at most one probe.
+/// Traffic resumes within 2 s after a link returns: TCP alone would wait as long as the link was down. A
+/// broker that acknowledges nothing for 5 s is reconnected. So is a broker whose answer is overdue, since the
+/// answer may be lost: clients that always wait for an answer (socket.keepalive.enable) probe after 3 s, then
+/// once per second. An answer takes at most 5 s, so it costs at most one probe.
 int open_socket(int domain, int type, int protocol, void*) {
   constexpr int unacknowledged_ms = 5000;
   constexpr int idle_s = 3;

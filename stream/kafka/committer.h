@@ -26,7 +26,7 @@ class Committer final : public Listener {
         client_id_(std::move(client_id)),
         listener_(listener) {}
 
-  /// Sends the offsets and returns at once. The listener receives the result during serve(). Errors:
+  /// Sends the offsets and returns immediately. The listener receives the result during serve(). Errors:
   /// source_lost.
   Status commit(std::unique_ptr<PartitionList> offsets);
   void serve(TimePoint now);

@@ -52,9 +52,9 @@ struct Finding {
 };
 
 /// Queries the leaders of these partitions for their watermarks. Each is queried on its own thread, so that
-/// an unreachable broker delays no other. `found` is called once per question, by one thread at a time, as
-/// soon as its leader has answered. Blocks up to `patience` for the list of topics, and again for every 16
-/// leaders; `stop` ends it in between.
+/// an unreachable broker does not delay the others. `found` is called once per question, by one thread at a
+/// time, as soon as its leader has answered. Blocks up to `patience` for the list of topics, and again for
+/// every 16 leaders; `stop` ends it in between.
 void survey(rd_kafka_s* client, std::span<const Question> questions, Duration patience,
             const std::atomic<bool>& stop, const std::function<void(Finding)>& found);
 

@@ -214,8 +214,8 @@ Error KafkaLog::creation_config(const std::string& why) const {
 }
 
 Status KafkaLog::connect_consumer(const Properties& properties) {
-  // Joins no group and commits nothing, but librdkafka requires a group for assign(). Uses the job's own
-  // group, so that access rules need no second entry.
+  // Joins no group and commits nothing, but librdkafka requires a group for assign(). Uses the job's consumer
+  // group, so that users need no second ACL entry.
   std::string group = config_.topic;
   if (group.ends_with(".control")) group.erase(group.size() - 8);
   std::vector<Default> defaults(std::begin(log_reader_defaults), std::end(log_reader_defaults));
@@ -280,7 +280,7 @@ Status KafkaLog::append(std::span<const std::byte> bytes) {
   if (stage_ == Stage::failed) return failure_;
   if (waiting_.size() == max_waiting)
     return Error{ErrorCode::unavailable,
-                 fmt::format("topic \"{}\": not open yet, and {} records are already queued", config_.topic,
+                 fmt::format("topic \"{}\": not open yet, and its queue of {} records is full", config_.topic,
                              max_waiting)};
   waiting_.emplace_back(bytes.begin(), bytes.end());
   return ok();

@@ -10,8 +10,8 @@
 namespace rivulet::stream::kafka {
 
 /// Checks with its own client whether a few records are unchanged, without disturbing the reader's fetches.
-/// Costs a connection and one batch of records per partition. Measured on loopback: an answer in 10 to 100
-/// ms, 0.3 to 20 ms to destroy. Owner: the ingest thread.
+/// Costs a connection and one batch of records per partition. Measured on loopback: 10 to 100 ms until the
+/// answer, 0.3 to 20 ms for the destructor. Owner: the ingest thread.
 class LogProbe final : private Listener {
  public:
   struct Question {

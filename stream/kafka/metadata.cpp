@@ -26,8 +26,8 @@ Result<Metadata> query(rd_kafka_s* client, bool all, Duration timeout) {
 }
 
 /// Whether a broker has answered. A client queries its cluster when it connects, and any request makes it
-/// connect at once, even one with timeout 0. Waits in short intervals, because librdkafka's own wait wakes up
-/// only on topic changes.
+/// connect immediately, even one with timeout 0. Waits in short intervals, because librdkafka's own wait
+/// wakes up only on topic changes.
 bool knows_cluster(rd_kafka_s* client, const Clock& clock, TimePoint end) {
   constexpr int look_every_ms = 20;
   char* id = rd_kafka_clusterid(client, 0);

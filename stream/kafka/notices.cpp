@@ -77,7 +77,7 @@ void Notices::committed(int code) noexcept {
   }
   commits_failed_.add(1);
   commit_.add(1);
-  pending_ = "a commit failed: " + words_of(code);
+  pending_ = "an offset commit failed: " + words_of(code);
 }
 
 void Notices::record_error(int code, std::string words) noexcept {

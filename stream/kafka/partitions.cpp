@@ -51,7 +51,7 @@ Status Partitions::check(const Assignment& assignment) const {
   for (const auto& [id, cursor] : assignment.cursors) {
     if (id.topic >= config_.topics.size())
       return Error{ErrorCode::unavailable,
-                   fmt::format("partition {}:{} is of a topic that this source does not read", id.topic,
+                   fmt::format("partition {}:{} belongs to a topic that this source does not read", id.topic,
                                id.partition)};
     if (cursor && cursor->offset < 0)
       return Error{

@@ -11,7 +11,7 @@ constexpr int version_with_setting = 0x020200ff;
 /// A shorter queue belongs to a reader that keeps up, or has records so large that the round trip is
 /// negligible.
 constexpr std::size_t query_worthwhile = 16;
-/// Enough for the request to be sent; its answer is not needed.
+/// Long enough to send the request; its answer is not needed.
 constexpr Duration patience = std::chrono::milliseconds(20);
 /// Repeats the request after this time: the answer may have come before the queue had space.
 constexpr Duration starving_longest = std::chrono::milliseconds(100);

@@ -76,9 +76,9 @@ Status try_reading(const Properties& properties, const std::string& topic, int b
   const int answer = answer_to_commit(handle, verdict, deadline);
   if (answer == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) return ok();
   if (answer == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
-    return Error{ErrorCode::unavailable, "this user has no right to READ the group " + group};
+    return Error{ErrorCode::unavailable, "this user is not authorized to READ the group " + group};
   if (answer == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
-    return Error{ErrorCode::unavailable, "this user has no right to READ the topic " + topic};
+    return Error{ErrorCode::unavailable, "this user is not authorized to READ the topic " + topic};
   return unanswered(what, kafka::words_of(answer), verdict);
 }
 
@@ -104,7 +104,7 @@ Status try_writing(const Properties& properties, const std::string& topic, Durat
   const int answer = verdict.answer.value_or(RD_KAFKA_RESP_ERR__TIMED_OUT);
   if (answer == RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS || answer == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
   if (answer == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
-    return Error{ErrorCode::unavailable, "this user has no right to WRITE to the topic " + topic};
+    return Error{ErrorCode::unavailable, "this user is not authorized to WRITE to the topic " + topic};
   return unanswered(what, kafka::words_of(answer), verdict);
 }
 

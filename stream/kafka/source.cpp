@@ -78,7 +78,7 @@ class KafkaSource final : public RecordSource {
   std::vector<Message> deferred_;  ///< owns the bytes of records_
   std::vector<Record> records_;
   Message carried_;                          ///< received while paused; first record of the next poll
-  std::optional<TimePoint> deferred_since_;  ///< time since when there is no space
+  std::optional<TimePoint> deferred_since_;  ///< start of the time without space
   bool client_paused_ = false;
   TimePoint next_refresh_{};
 };
@@ -303,7 +303,7 @@ Status KafkaSource::commit(std::span<const NextOffset> positions) {
   return committer_.commit(std::move(list));
 }
 
-/// Assigns resolved partitions in librdkafka at once; the others follow as the brokers answer.
+/// Assigns resolved partitions in librdkafka immediately; the others follow as the brokers answer.
 Status KafkaSource::assign(const Assignment& assignment) {
   if (auto fits = partitions_.check(assignment); !fits) return fits;
   resume_client();  // while librdkafka still has the paused partitions

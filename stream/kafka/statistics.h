@@ -12,8 +12,8 @@
 
 namespace rivulet::stream::kafka {
 
-/// The part of librdkafka's client statistics (every statistics.interval.ms) that is used. Missing values are
-/// absent.
+/// The used part of librdkafka's client statistics, which arrive every statistics.interval.ms. Missing values
+/// are absent.
 struct Statistics {
   struct Answers {
     std::int32_t broker = 0;  ///< node id

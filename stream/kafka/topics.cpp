@@ -47,7 +47,7 @@ Status judge(const Event& event, const std::string& topic, const std::string& si
     return unavailable(topic, rd_kafka_event_error_string(event.get()));
   std::size_t count = 0;
   const auto* const* topics = rd_kafka_CreateTopics_result_topics(result, &count);
-  if (count != 1) return unavailable(topic, "the broker's answer does not include it");
+  if (count != 1) return unavailable(topic, "the broker's response does not include the topic");
   const auto code = rd_kafka_topic_result_error(topics[0]);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR || code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return ok();
   const char* why = rd_kafka_topic_result_error_string(topics[0]);

@@ -23,7 +23,7 @@ class ScriptedSource final : public LocalSource<Playing> {
     for (const auto& id : partitions) scripts_[id];
     for (auto& record : script) {
       const auto of = scripts_.find(record.partition);
-      RIVULET_CHECK(of != scripts_.end(), "a scripted record of an unknown partition");
+      RIVULET_CHECK(of != scripts_.end(), "a scripted record belongs to an unknown partition");
       of->second.push_back(std::move(record));
     }
     for (auto& [id, records] : scripts_)

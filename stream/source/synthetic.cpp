@@ -120,7 +120,7 @@ class SyntheticSource final : public LocalSource<Jumped> {
     if (offset) move(state, jumped, *offset);
     return jumped;
   }
-  /// A stream resumed far ahead continues from there at once, without a silent phase.
+  /// A stream resumed far ahead continues from there immediately, without a silent phase.
   void move(PartitionState& state, Jumped& jumped, std::int64_t offset) override {
     const std::int64_t produced = production_.until(clock_.now());
     state.next_offset = offset;

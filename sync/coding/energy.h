@@ -15,7 +15,7 @@ namespace rivulet::sync {
 class EnergyHistogram {
  public:
   EnergyHistogram();
-  /// Counts weight * mine + kept. `kept`: as many elements, or none.
+  /// Counts weight * mine + kept. `kept`: empty, or with the size of `mine`.
   void add(const GradientView& mine, double weight, const GradientView& kept = {});
 
   /// Share of the squared norm in the largest `keep` of the elements, 0 < keep <= 1; 0 if all are 0.

@@ -156,7 +156,7 @@ Result<RowBlock> decode_rows(std::span<const std::byte> bytes, const RowFormat& 
   in.get(size);
   if (!in.fine()) return broken("truncated");
   if (rows == 0 || rows > rows_max) return broken("too many rows, or none");
-  if (size > largest_body(shape, rows)) return broken("longer than this job's rows can be");
+  if (size > largest_body(shape, rows)) return broken("longer than the maximum for this job's rows");
   const auto body = inflated(bytes.subspan(frame_bytes), size);
   if (body.empty()) return broken("damaged, or their length is wrong");
   FieldReader inside(body);

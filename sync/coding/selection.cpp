@@ -21,8 +21,8 @@ constexpr std::size_t most_sample = 16'384;
 /// Factor of extra candidates, because a sample is not exact.
 constexpr double margin = 1.15;
 
-/// Magnitudes as integers in the same order, which vectorize: the bits without the sign. NaN and infinity
-/// count as 0 and are never sent.
+/// Magnitudes as integers (the bits without the sign), which have the same order and vectorize. NaN and
+/// infinity count as 0 and are never sent.
 template <class T>
 using SizeOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 

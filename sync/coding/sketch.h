@@ -10,7 +10,7 @@ namespace rivulet::sync {
 /// with random signs, summed by index modulo `size` (count sketch, Charikar et al. 2002, without hashed
 /// indices). The same projection in every process. A value; any thread.
 ///
-/// Error of an inner product: about |a| |b| / sqrt(size). Cost of add(): one pass, about that of a sum.
+/// Error of an inner product: about |a| |b| / sqrt(size). Cost of add(): one pass, about the same as a sum.
 struct Sketch {
   static constexpr std::size_t size = 1024;
   static constexpr std::size_t small = 32;

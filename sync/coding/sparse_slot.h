@@ -22,7 +22,7 @@ namespace rivulet::sync {
 inline constexpr Key sparse_values_key{.name = "compression.topk.values",
                                        .type = KeyType::text,
                                        .text = "\"i8\"",
-                                       .help = "for sparse compressors: encoding of values",
+                                       .help = "for sparse compressors: encoding of the values in a slot",
                                        .choices = "f32 | f16 | bf16 | i8 | sign"};
 
 /// Selects ascending positions of about `k` of the largest elements, none of them 0 or non-finite.

@@ -102,8 +102,8 @@ struct AggregationEntry {
   bool stands_in = false;
   /// Bytes sent by a device: N - 1 payloads for to_all, 2 (N - 1) / N for sums.
   Pattern pattern = Pattern::sum;
-  /// A device sends without needing data of peers, so it may send before the plan is known, inside the facts'
-  /// message if the compressor keeps a residual.
+  /// A device needs no data from its peers to send, so it may send before the plan is known, and in the same
+  /// message as its facts if the compressor keeps a residual.
   bool may_leave_early = false;
   /// Approximate messages to each peer per synchronization, facts included unless they carry the payload.
   double messages = 3;

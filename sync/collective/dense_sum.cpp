@@ -26,7 +26,8 @@ struct Phase {
 
 constexpr std::size_t ring_from_bytes = std::size_t{1024} * 1024;
 
-/// For 2 ranks: both send and add the whole vector. a + b = b + a in floating point, too, so the bits agree.
+/// For 2 ranks: both send and add the complete vector. a + b = b + a in floating point, too, so the bits
+/// agree.
 std::vector<Phase> direct_schedule(std::uint32_t rank, std::size_t count) {
   const std::uint32_t peer = 1 - rank;
   return {{peer, {0, count}, peer, {0, count}, true}};
@@ -118,7 +119,7 @@ class Sum final : public Aggregation {
 };
 
 Status Sum::begin(Transport& transport, const Exchange& exchange) {
-  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "needs one weight per rank");
   transport_ = &transport;
   agreed_ = exchange.agreed;
   failed_ = false;
@@ -131,7 +132,7 @@ Status Sum::begin(Transport& transport, const Exchange& exchange) {
 }
 
 void Sum::load_mine(const Exchange& exchange) {
-  RIVULET_CHECK(exchange.payload_bytes() == exchange.agreed.bytes(), "a dense sum takes all elements");
+  RIVULET_CHECK(exchange.payload_bytes() == exchange.agreed.bytes(), "a dense sum needs all elements");
   if (!exchange.sends(transport_->rank())) {
     std::memset(agreed_.host_bytes().data(), 0, agreed_.bytes());
     return;

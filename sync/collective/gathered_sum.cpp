@@ -44,7 +44,7 @@ Status GatheredSum::send(Transport& transport, const Exchange& exchange, bool ha
 }
 
 Status GatheredSum::begin(Transport& transport, const Exchange& exchange) {
-  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "needs one weight per rank");
   exchange_ = exchange;
   total_.reset();
   forgets_ = false;

@@ -47,7 +47,7 @@ std::array<std::byte, payload_header_bytes> encode_header(const PayloadHeader& h
 
 Result<PayloadHeader> decode_header(std::span<const std::byte> bytes) {
   if (bytes.size() != payload_header_bytes)
-    return broken("has " + std::to_string(bytes.size()) + " bytes, not 64");
+    return broken("has " + std::to_string(bytes.size()) + " bytes, expected 64");
   if (take<std::uint32_t>(bytes.data()) != magic) return broken("the first four bytes are not RVPL");
   if (take<std::uint64_t>(bytes.data() + checked_bytes) != digest_of(bytes.first(checked_bytes)).low) {
     return broken("the checksum is wrong");

@@ -98,7 +98,7 @@ void SlotGather::post_ahead() {
 }
 
 Status SlotGather::begin(Transport& transport, const Exchange& exchange) {
-  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "needs one weight per rank");
   forgets_ = false;
   next_ = 0;
   if (early_)
@@ -141,7 +141,7 @@ Progress SlotGather::poll() {
   return p;
 }
 
-/// Checks a received message at once, even while a lower rank is silent.
+/// Checks a received message immediately, even while a lower rank is silent.
 Progress SlotGather::receive_from(std::uint32_t rank) {
   SlotMessage& message = messages_[rank];
   if (!message.expected || message.here) return Progress::done;

@@ -13,12 +13,13 @@ namespace rivulet::sync {
 
 /// First exchange of a view: ranks without the view's target receive its bytes from ranks that have it, then
 /// all ranks wait for each other. The bytes are opaque and checked on arrival: 64-byte header, one checksum
-/// per MiB, the bytes. The i-th rank without the target receives it from holder i modulo their number.
+/// per MiB, the bytes. The i-th rank without the target receives it from holder i modulo the number of
+/// holders.
 ///
 ///   holder:  give(bytes)          -> confirm() -> poll() ... done
 ///   other:   take() -> poll() ... -> taken()  -> confirm() -> poll() ... done
 ///
-/// The death of a donor fails the view like any other death; the next view has different donors or a
+/// The death of a holder fails the view like any other death; the next view has different holders or a
 /// different target. The deadline is `give_up_at`: ranks wait for a slow transfer, but not for a silent peer.
 /// Owner: the train thread. poll() never waits. Lives inside a View, longer than its transport's operations.
 class StateExchange {

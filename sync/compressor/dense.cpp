@@ -28,7 +28,7 @@ Status decode_add(const Coding&, std::span<const std::byte> slot, double weight,
 extern const CompressorEntry compressor_dense;
 const CompressorEntry compressor_dense{.name = "dense",
                                        .wire_id = 1,
-                                       .help = "all elements, unchanged",
+                                       .help = "all elements, uncompressed",
                                        .slot_bytes = &slot_bytes,
                                        .encode = &encode,
                                        .decode_add = &decode_add,

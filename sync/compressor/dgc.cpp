@@ -24,6 +24,6 @@ struct Sampled {
 
 extern const CompressorEntry compressor_dgc;
 const CompressorEntry compressor_dgc = sparse_compressor<Sampled>(
-    "dgc", 5, "elements above a sampled threshold (DGC); the rest is sent later", keys);
+    "dgc", 5, "elements above a sampled threshold (DGC); the rest stays in the residual", keys);
 
 }  // namespace rivulet::sync

@@ -14,7 +14,7 @@ namespace {
 //   all P | all Q | elements of small tensors, unchanged
 //
 // The collective low_rank sums P and Q of all ranks and keeps Q between rounds: PowerSGD. Other collectives
-// send each rank's own P and Q, after two steps of the power method from a Q drawn in each round.
+// send each rank's own P and Q, after two steps of power iteration from a Q drawn in each round.
 
 constexpr std::array keys{
     Key{.name = LowRankLayout::rank_key,

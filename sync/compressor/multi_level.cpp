@@ -35,6 +35,6 @@ struct Levels {
 extern const CompressorEntry compressor_multi_level;
 const CompressorEntry compressor_multi_level = sparse_compressor<Levels>(
     "multi_level", 7,
-    "the largest elements, found among those above a sampled threshold (GraVAC's multi-level)", keys);
+    "elements of largest magnitude among those above a sampled threshold (GraVAC's multi-level)", keys);
 
 }  // namespace rivulet::sync

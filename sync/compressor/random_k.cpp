@@ -15,7 +15,7 @@ namespace {
 constexpr std::array keys{Key{.name = "compression.random_k.seed",
                               .type = KeyType::integer,
                               .text = "1",
-                              .help = "seed for drawing the elements that are sent"}};
+                              .help = "for compressor random-k: seed for the random selection of elements"}};
 
 /// Calls visit(index of the entry, position) for the `k` drawn elements.
 template <class Visit>
@@ -62,7 +62,7 @@ Status decode_add(const Coding& coding, std::span<const std::byte> slot, double 
   const std::size_t number = bytes_of(sum.scalar);
   if (slot.empty() || slot.size() % number != 0 || slot.size() > sum.bytes())
     return Error{ErrorCode::protocol, "random-k slot has " + std::to_string(slot.size()) +
-                                          " bytes, not a whole number of elements up to " +
+                                          " bytes, expected a whole number of elements, from 1 to " +
                                           std::to_string(sum.count)};
   sum.scalar == Scalar::f32 ? add_as<float>(coding, slot, weight, sum)
                             : add_as<double>(coding, slot, weight, sum);
@@ -74,7 +74,7 @@ Status decode_add(const Coding& coding, std::span<const std::byte> slot, double 
 extern const CompressorEntry compressor_random_k;
 const CompressorEntry compressor_random_k{.name = "random-k",
                                           .wire_id = 2,
-                                          .help = "elements drawn at random; the rest is sent later",
+                                          .help = "elements drawn at random; the rest stays in the residual",
                                           .keeps_residual = true,
                                           .slot_bytes = &slot_bytes,
                                           .encode = &encode,

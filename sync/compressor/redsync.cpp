@@ -23,6 +23,6 @@ struct Bisected {
 
 extern const CompressorEntry compressor_redsync;
 const CompressorEntry compressor_redsync = sparse_compressor<Bisected>(
-    "redsync", 6, "elements above a bisected threshold (RedSync); the rest is sent later", keys);
+    "redsync", 6, "elements above a bisected threshold (RedSync); the rest stays in the residual", keys);
 
 }  // namespace rivulet::sync

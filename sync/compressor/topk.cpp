@@ -13,7 +13,7 @@ constexpr Key per_tensor{
     .name = "compression.topk.per_tensor",
     .type = KeyType::boolean,
     .text = "false",
-    .help = "for compressor topk: applies the keep ratio to each tensor, not to all elements together"};
+    .help = "for compressor topk: applies the keep ratio to each tensor instead of all elements together"};
 constexpr std::array keys{sparse_values_key, per_tensor};
 
 struct Largest {
@@ -36,7 +36,7 @@ struct Largest {
 }  // namespace
 
 extern const CompressorEntry compressor_topk;
-const CompressorEntry compressor_topk =
-    sparse_compressor<Largest>("topk", 3, "the largest elements; the rest is sent later", keys, true);
+const CompressorEntry compressor_topk = sparse_compressor<Largest>(
+    "topk", 3, "elements of largest magnitude; the rest stays in the residual", keys, true);
 
 }  // namespace rivulet::sync

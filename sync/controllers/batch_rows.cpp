@@ -77,7 +77,7 @@ void wait_for_all(const FactsTable& table, RoundPlan& plan) {
   plan.next.whole = true;
   if (!any_flag(table, flag_incomplete) || plan.now.mode != Mode::gradients) return;
   plan.now.mode = Mode::defer;
-  plan.why = "waiting until every device has its rows";
+  plan.why = "waiting until every device has the rows of its batch";
 }
 
 }  // namespace rivulet::sync::policy

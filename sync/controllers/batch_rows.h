@@ -24,7 +24,7 @@ std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint6
 /// One value is at least 1.5 times the other.
 bool differ_by_half(double one, double other);
 /// Returns whether a step's rows differ from the running mean `usual` by half or more, so that averages over
-/// earlier steps had a different noise. `usual`: 0 at first. Follows slowly, or at once if the result is
+/// earlier steps had a different noise. `usual`: 0 at first. Follows slowly, or immediately if the result is
 /// true.
 bool is_another_batch(double rows, double& usual);
 

@@ -8,8 +8,8 @@ namespace rivulet::sync::policy {
 struct Budget {
   double of_stream = 0;         ///< 0: the budget is bytes per second
   double bytes_per_second = 0;  ///< 0: the budget is a share of the stream
-  /// Hard budgets are counted as the network interface counts. A budget of the whole stream or more is soft:
-  /// it only keeps synchronization cheaper than the rows, so an estimate suffices.
+  /// Hard budgets include all headers, as bytes at the network interface. A budget of the whole stream or
+  /// more is soft: it only keeps synchronization cheaper than the rows, so an estimate suffices.
   [[nodiscard]] bool is_hard() const { return of_stream < 1; }
   bool operator==(const Budget&) const = default;
 };

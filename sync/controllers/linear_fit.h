@@ -6,7 +6,7 @@
 namespace rivulet::sync::policy {
 
 /// Fits seconds = fixed + each * x by least squares with decaying weights: time of a synchronization by its
-/// bytes, of a step by its rows. Works on memory of the caller. Pure.
+/// bytes, of a step by its rows. Works on the caller's memory. Pure.
 class LinearFit {
  public:
   static constexpr std::size_t numbers = 5;

@@ -24,7 +24,7 @@ constexpr double first_steps =
     4;  ///< low: devices with different streams drift apart before they are measured
 constexpr double first_keep = 0.02;
 constexpr double harmless_steps = 4;
-constexpr double eager = 2;  ///< maximum spending rate of a soft budget at first, as a multiple of its rate
+constexpr double eager = 2;  ///< maximum initial spending rate of a soft budget, as a multiple of its rate
 constexpr std::array shares{0.05, 0.03, 0.02, 0.01, 0.005};
 
 std::string percent(double share) {
@@ -64,7 +64,8 @@ Choice Chooser::with(double keep) const {
   const double for_bytes = steps_for_bytes(price);
   // The time share never demands more local steps than the streams allow. Only the budget does.
   const double for_time = std::min({steps_for_time(price), limits_.most, memory_[most_at]});
-  // Where streams are alike, a few local steps learn more than as many sums (measured: bench/synchronizing).
+  // With similar streams, a few local steps learn more than the same number of sums (measured:
+  // bench/synchronizing).
   const double least = may_grow() || injects() ? std::min(harmless_steps, limits_.most) : 1;
   const double steps =
       std::clamp(std::max({for_bytes, for_time, least, memory_[rest_at]}), 1.0, local_steps_of_budget_max);
@@ -113,7 +114,8 @@ double Chooser::steps_for_bytes(const Price& price, Spending spending) const {
   // A surplus or deficit is spent or recovered gradually.
   const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
   double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
-  // Streams that are alike learn as much from fewer synchronizations; only differing ones spend ahead.
+  // With similar streams, devices learn as much from fewer synchronizations. So the budget is spent ahead
+  // only if streams differ.
   const bool differ = memory_[alike_variance_at] > 0 && memory_[alike_at] < streams_differ;
   if (spending == Spending::ahead && differ)
     back = std::min(eager, back + eager * std::clamp(memory_[ahead_at], 0.0, 1.0));

@@ -29,7 +29,7 @@ enum AutoPlace : std::size_t {
   rest_at = plateau_at + Plateau::numbers,  ///< minimum local steps on a plateau; 0: no plateau
   stable_at,                                ///< synchronizations since the last change of choice
   balance_at,                               ///< bytes left of the budget; negative: overspent
-  ahead_at,         ///< remaining part of what a soft budget may spend ahead at first, 1 to 0
+  ahead_at,         ///< remaining fraction of the initial advance of a soft budget, 1 to 0
   step_bytes_at,    ///< record bytes that a device trains per step
   step_seconds_at,  ///< time from one local step to the next
   wait_at,          ///< mean seconds that devices able to compute waited for the last device
@@ -80,7 +80,7 @@ class Chooser {
   [[nodiscard]] Price price_of_mixture() const;
   /// Name of the low-rank compressor.
   [[nodiscard]] static std::string_view mixture();
-  /// Share of the time that a synchronization takes, with the local steps before it.
+  /// Share of wall time spent synchronizing, with `steps` local steps between synchronizations.
   [[nodiscard]] double time_of(double steps, const Price& price) const;
   [[nodiscard]] Choice best() const;
   /// Whether low-rank gradients after every step fit budget and time. Where streams differ, they learn as

@@ -36,9 +36,9 @@ std::string lost_state(const AdmissionError& o) {
 std::string other_run(const AdmissionError& o) {
   const std::string state = "the saved state " + text_of(o.state) + " of " + o.device;
   if (o.why == WhyNot::foreign_state)
-    return state + " is of a different run: the control topic of job " + o.subject + " has " +
+    return state + " belongs to a different run: the control topic of job " + o.subject + " has " +
            std::to_string(o.count) + " views. To start over, start every device with --new-run";
-  return state + " is of an earlier run: run " + std::to_string(o.count) + " of job " + o.subject +
+  return state + " belongs to an earlier run: run " + std::to_string(o.count) + " of job " + o.subject +
          " began after view " + std::to_string(o.wanted) +
          ". Start this device with --new-run, too: its old checkpoints are kept aside";
 }
@@ -62,7 +62,7 @@ std::string text_of(const AdmissionError& o) {
     case WhyNot::configuration: return configuration(o);
     case WhyNot::partition:
       return "partition " + o.subject + " is claimed by " + o.device + " and by " + o.other +
-             "; every device needs its own (source.partitions)";
+             "; every device needs its own partitions (source.partitions)";
     case WhyNot::number:
       return std::to_string(o.devices.size()) +
              " devices try to join a group of job.devices = " + std::to_string(o.wanted) + ": " +

@@ -17,8 +17,8 @@ enum class WhyNot : std::uint8_t {
   number,         ///< more devices than required
   outside,        ///< a live group has no place for this device
   lost_state,     ///< no present device has the state that the group has saved
-  foreign_state,  ///< the state is of a view that is not in the log
-  earlier_state,  ///< the state is of an earlier run
+  foreign_state,  ///< the state belongs to a view that is not in the log
+  earlier_state,  ///< the state is from an earlier run
 };
 inline constexpr std::size_t why_nots = 9;
 /// As in a LEAVE: "lost_state". Empty for none.

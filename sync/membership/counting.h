@@ -10,8 +10,8 @@ namespace rivulet::sync::membership {
 /// left on request. A killed member has not left: the others wait for it, and their counts continue.
 void note_end(Fold& fold, const Leave& leave);
 
-/// Start of the counts for `view`, which is about to be closed. Counts continue over views and restarts,
-/// until the group ends in an orderly way, rolls back behind their start, or no device has a limit.
+/// Start of the counts for `view`, which is about to be closed. Counts continue across views and restarts,
+/// until the group shuts down in an orderly way, rolls back to before their start, or no device has a limit.
 std::optional<Clocks> counts_from(const ClosedView& view, const Fold& fold);
 
 }  // namespace rivulet::sync::membership

@@ -14,7 +14,7 @@ std::string why_no_new_run(const Fold& fold, const std::string& job, const std::
            std::to_string(entry.hello.pid) + ")";
   }
   return "run " + std::to_string(fold.run.number) + " of job " + job + " has not ended: " + who +
-         " runs in it, or was killed without leaving it. Nothing was changed. End the run with 'rivulet "
+         " is still in it, or was killed before leaving it. Nothing was changed. End the run with 'rivulet "
          "stop --job " +
          job + "', then start all devices with --new-run; or start this one without it";
 }
@@ -36,27 +36,26 @@ std::string superseded_by(const Hello& newer) {
 std::string keeps_its_place(const Hello& present, const AdmissionError& why) {
   return "device " + present.device + " is running on host " + present.host + " (pid " +
          std::to_string(present.pid) +
-         ") and keeps its place, because this one cannot replace it: " + text_of(why) +
+         ") and keeps its place, because this process cannot replace it: " + text_of(why) +
          ". If these are two devices, give each its own device.id";
 }
 
 std::string not_let_in(const Fold& fold, const AdmissionError& why, const std::string& self) {
   std::string text = text_of(why);
   if (why.why == WhyNot::configuration)
-    return text + ". The group keeps the configuration of its last view while a device has it, so " + self +
-           " is rejected: start it with that one, or end the job with 'rivulet stop' and start all devices "
-           "with the new one";
+    return text + ". The group keeps the configuration of its last view while a device uses it, so " + self +
+           " is rejected: start it with that configuration, or end the job with 'rivulet stop' and start all "
+           "devices with the new one";
   if (why.why != WhyNot::partition) return text;
   const char* const before =
-      fold.view.sessions.contains(why.device) ? " had it in the last view" : " came first";
+      fold.view.sessions.contains(why.device) ? " had it in the last view" : " joined first";
   return text + ". " + why.device + before + ", so " + self + " is rejected";
 }
 
 std::string beheaded_log(const std::string& job, std::int64_t first_offset) {
   return "the control topic of job " + job + " begins at offset " + std::to_string(first_offset) +
-         ": its oldest records, which name the group's members, are gone, and no later record repeats them. "
-         "It "
-         "must keep all records (retention.ms = -1, retention.bytes = -1)";
+         ": its oldest records are gone. They name the group's members, and no later record repeats them. "
+         "The topic must keep all records (retention.ms = -1, retention.bytes = -1)";
 }
 
 std::vector<std::string> other_hopes(const NextView& next) {

@@ -68,8 +68,8 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   device.left_in_order = false;
 }
 
-/// A session that can serve replaces its predecessor at once. Others must wait until the predecessor is
-/// silent: a live one answers.
+/// A session that can join the group replaces its predecessor immediately. Others must wait until the
+/// predecessor is silent: a live one answers.
 bool displaces(const Fold& fold, const DeviceEntry& present, const Hello& hello) {
   return present.last_seen < hello.unheard_since || !cannot_replace(fold, hello);
 }
@@ -116,7 +116,8 @@ Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   return counts;
 }
 
-/// Two sessions lived at the same time. After too many swaps in a short time, the intended one is unknown.
+/// Two sessions were alive at the same time. After too many swaps in a short time, the intended one is
+/// unknown.
 void note_swap(DeviceEntry& device, const Place& at) {
   std::erase_if(device.swaps, [&](std::int64_t ms) { return ms + swaps_within_ms < at.time_ms; });
   if (device.swaps.size() == swaps_max) device.swaps.erase(device.swaps.begin());

@@ -209,7 +209,7 @@ void LogMembership::leave_view(const std::string& reason) {
 void LogMembership::leave_group(const std::string& reason, Ends ends) {
   if (left_ || !session_.known()) return;
   left_ = true;
-  // If it is lost, the device looks killed.
+  // If the record is lost, the device looks killed.
   static_cast<void>(append(Leave{config_.hello.device, session_.offset(), reason.substr(0, reason_max),
                                  conflict_.cause_for_all(), ends}));
 }

@@ -73,7 +73,8 @@ class Membership : public AddressBook {
   /// Whether the log shows that a member of the current view has a new session or stops: the view cannot
   /// continue.
   [[nodiscard]] virtual bool view_broken() const = 0;
-  /// Missing device ids for the next view, or one phrase on what it waits for; for users.
+  /// Ids of the devices that the next view waits for, or one phrase with another reason for the wait; for
+  /// users.
   [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;
   /// The committed state as of this device's last poll().
   [[nodiscard]] virtual const Committed& committed() const = 0;

@@ -85,7 +85,7 @@ std::vector<std::string> LogMembership::waiting_for() const {
   if (!session_.known() && me != fold_.devices.end())
     return {"a record of the earlier session of " + place_of(me->second.hello) + ": " +
             text_of(cannot_replace(fold_, config_.hello))};
-  // All have written READY: those missing did not repeat it.
+  // All devices have written READY: the missing devices did not repeat theirs.
   const std::uint32_t wanted = config_.hello.devices;
   const bool enough = next_view(false).devices.size() >= wanted;
   auto names = missing_devices(fold_, next_view(enough), wanted);

@@ -71,7 +71,7 @@ AdmissionError too_many(const Devices& devices, std::uint64_t wanted) {
   return {.why = WhyNot::number, .devices = ids_of(devices), .wanted = wanted};
 }
 
-/// The first conflict within a group of `wanted`. Too few devices are no conflict.
+/// The first conflict within a group of `wanted`. Too few devices are not a conflict.
 AdmissionError first_conflict(const Devices& devices, std::uint64_t wanted) {
   for (std::size_t i = 1; i < devices.size(); ++i) {
     const Hello& first = devices.front()->hello;
@@ -102,7 +102,7 @@ bool holds_saved(const Fold& fold, const DeviceEntry& device) {
   return device.ready->stamp >= fold.committed.stamp;
 }
 
-/// Whether a view may start from its state: the saved one, or an intentionally older one.
+/// Whether a view may start from the device's state: the saved state, or an intentionally older one.
 bool serves(const Fold& fold, const DeviceEntry& device) {
   return holds_saved(fold, device) || device.ready->rolls_back;
 }

@@ -20,11 +20,12 @@ struct Rejected {
 
 /// Equal for all devices that have folded the same prefix.
 ///
-/// The configuration of the last view remains valid while a device has it, and devices with a different one
-/// are rejected. If none has it and all share another, that one is used. Places go to members of the last
-/// view with unchanged claims, then by order of HELLO. Devices with a conflicting claim or without a free
-/// place are rejected. Newcomers without the saved state are rejected while the missing member may have it.
-/// Before the first view of a run no device is rejected, since there is no formed group.
+/// The configuration of the last view remains valid while a device has it, and devices with a different
+/// configuration are rejected. If no device has it and all share a different one, that one is used. Places go
+/// to members of the last view with unchanged claims, then by order of HELLO. Devices with a conflicting
+/// claim or without a free place are rejected. Newcomers without the saved state are rejected as long as the
+/// missing member may have that state. Before the first view of a run no device is rejected, since there is
+/// no formed group.
 struct NextView {
   Devices devices;
   std::vector<Rejected> rejected;  ///< sorted by id
@@ -38,12 +39,12 @@ NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted);
 /// there is no such group, or `self` is in it.
 AdmissionError outside(const Fold& fold, const std::string& self);
 
-/// Why a process with this HELLO cannot replace the present session of its device: its state is of no view of
-/// this run; or it is older than the group's saved state, which no other device has; or it conflicts with the
-/// group while the present session does not. None: it can, or no session is present.
+/// Why a process with this HELLO cannot replace the present session of its device: its state belongs to no
+/// view of this run; or it is older than the group's saved state, which no other device has; or it conflicts
+/// with the group while the present session does not. None: it can, or no session is present.
 AdmissionError cannot_replace(const Fold& fold, const Hello& hello);
 
-/// Obstacle of a state that is of no view of this run. None: it can be of this run.
+/// Obstacle if the state belongs to no view of this run. None: it may belong to one.
 AdmissionError wrong_state(const Fold& fold, const std::string& job, const std::string& device,
                            const Stamp& state);
 

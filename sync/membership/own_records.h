@@ -112,7 +112,7 @@ class Closing {
 
   /// The next view cannot be closed, or does not include this device.
   void cannot() noexcept { closable_since_.reset(); }
-  /// Call while it can be closed. Its first member closes at once, the others after `patience`.
+  /// Call while it can be closed. Its first member closes immediately, the others after `patience`.
   [[nodiscard]] bool due(const Target& target, bool first, TimePoint now, Duration patience,
                          Duration retry_after) {
     if (!closable_since_) closable_since_ = now;

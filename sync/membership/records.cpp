@@ -311,7 +311,7 @@ Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::st
   const std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > record_max_bytes) {
     return refused(
-        std::to_string(text.size()) + " bytes are too long, at most " + std::to_string(record_max_bytes),
+        std::to_string(text.size()) + " bytes, more than the maximum of " + std::to_string(record_max_bytes),
         Ignored::oversized, nullptr);
   }
   const auto bytes = std::as_bytes(std::span(text));

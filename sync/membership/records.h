@@ -85,8 +85,8 @@ enum class Ends : std::uint8_t {
   group,    ///< all stop in the same round: --stop-after, or STOP
 };
 
-/// "This session joins no other view": it ends at the next round boundary. From a session that was replaced
-/// by a newer one of the same device, it proves that both lived at the same time.
+/// "This session joins no other view": it ends at the next round boundary. A LEAVE from a session that a
+/// newer one of the same device has replaced proves that both sessions were alive at the same time.
 struct Leave {
   std::string device;
   std::int64_t session = -1;

@@ -27,7 +27,7 @@ inline constexpr std::size_t facts_partitions_max = 256;
 enum FactsFlag : std::uint32_t {
   flag_leaving = 1U << 0,      ///< this device stops after this round
   flag_stop = 1U << 1,         ///< requests that the whole group stops after this round
-  flag_nonfinite = 1U << 2,    ///< its batch had a non-finite loss or gradient; it takes part with 0 rows
+  flag_nonfinite = 1U << 2,    ///< its batch had a non-finite loss or gradient; it participates with 0 rows
   flag_incomplete = 1U << 3,   ///< it does not have its assigned rows (yet)
   flag_digest = 1U << 4,       ///< `digest` is set
   flag_dry_run = 1U << 5,      ///< computes but must not change anything
@@ -50,7 +50,7 @@ struct Facts {
   std::uint64_t step = 0;   ///< applied rounds of the agreed state
   std::uint32_t rank = 0;
   std::uint32_t flags = 0;
-  std::uint32_t rows = 0;        ///< rows behind this device's contribution; 0: takes part without one
+  std::uint32_t rows = 0;        ///< rows behind this device's contribution; 0: participates without one
   std::uint32_t queue_rows = 0;  ///< rows waiting in the buffer, without this batch
   float stream_rate = 0;         ///< rows per second
   float compute_seconds = 0;     ///< compute time of this batch, or mean per local step

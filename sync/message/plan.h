@@ -117,9 +117,10 @@ constexpr void fields(Either<Injection> auto& i, auto&& visit) {
   visit("per_row", i.per_row);
 }
 
-/// How the next round is entered and exchanged, known before its facts are sent.
+/// When devices enter the next round and how they exchange contributions; known before the round's facts are
+/// sent.
 struct Schedule {
-  std::vector<std::uint32_t> rows;  ///< [N] rows to collect; 0: enter at once
+  std::vector<std::uint32_t> rows;  ///< [N] rows to collect; 0: enter immediately
   Duration wait{};                  ///< maximum time to enter after the end of the previous round
   bool whole = false;               ///< a device without all its rows enters with none and flag_incomplete
   bool rest = false;  ///< no rows expected: enter on own rows, on a peer's entry, or after `wait`

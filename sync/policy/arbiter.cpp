@@ -156,7 +156,7 @@ void ask(const FactsTable& table, const PolicyConfig& config, const Controllers&
   }
   settling.end_round(plan.now.mode != Mode::idle && plan.now.mode != Mode::defer);
   if (!settling.changes().empty())
-    plan.why += "; " + settling.changes() + " has changed: others wait for " +
+    plan.why += "; " + settling.changes() + " has changed: other controllers wait for " +
                 std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";
 }
 
@@ -167,8 +167,8 @@ void begin_short(Schedule& next) {
 }
 
 /// The members of a view are known before its first facts, which may already carry local steps of a lost
-/// view. All enter at once, regardless of what a controller of `when` proposes, and no controller adapts to
-/// it.
+/// view. All enter immediately, regardless of what a controller of `when` proposes, and no controller adapts
+/// to it.
 void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
                      PolicyState& state) {
   RoundPlan& plan = state.last;
@@ -189,8 +189,8 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
   fit_collective(plan.next.way);
 }
 
-/// Adapts the way of a gated round to the mode. A leaving device takes its residual along, so its last round
-/// sends everything.
+/// Adapts the way of a gated round to the mode. The residual of a leaving device would be lost, so its last
+/// round sends everything.
 void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& plan) {
   const bool exchanges = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
   if (!entered.gated || !exchanges) {
@@ -277,7 +277,7 @@ PolicyState first_state(std::span<const std::string> members, const PolicyConfig
   }
   plan.now.learning_rate_factor = Divergence(memory_named(state, Divergence::name)).learning_rate_factor();
   choose_exchange(world, config, controllers, state);
-  plan.why = "first round: rates are not known yet";
+  plan.why = "first round: no measured rates yet";
   return state;
 }
 

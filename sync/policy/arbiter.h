@@ -17,7 +17,7 @@ namespace rivulet::sync::policy {
 RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
                PolicyState& state);
 
-/// The state before the first round of a view: no device has rows yet, and all enter at once to measure
+/// The state before the first round of a view: no device has rows yet, and all enter immediately to measure
 /// rates. `members`: device ids by rank. `memory`: the agreed memory of the controllers, possibly of a view
 /// of other members; values of a device move to its new rank. `view`: its number.
 PolicyState first_state(std::span<const std::string> members, const PolicyConfig& config,

@@ -91,7 +91,7 @@ void CoherenceFilter::add(const std::optional<Coherence>& now, double local_step
   constexpr double beginning = 32;         // synchronizations
   constexpr double sketch_error = 0.1;     // error of the similarity, from 32 elements (docs/adr/0031)
   // Prior deviation of the expected similarity. A model that begins to learn moves more than its noise, and
-  // streams that differ must be found early; later it is the other way round.
+  // streams that differ must be found early; later the opposite is true.
   const double first_spread = memory_[age] < beginning ? 0.3 : 0.6;
   if (memory_[variance] == 0) memory_[mean] = memory_[variance] = 1;
   memory_[mean] += forgotten * (1 - memory_[mean]);
@@ -109,7 +109,7 @@ void CoherenceFilter::add(const std::optional<Coherence>& now, double local_step
   memory_[expected] += weight() * apart;
   if (memory_[seen] > 1) memory_[spread] += weight() * (apart * apart - memory_[spread]);
   if (all_is_noise()) return;
-  // The expectation is noticed where it is large by chance, so its lower bound counts.
+  // An expectation that is large by chance would make streams seem dissimilar, so its lower bound counts.
   const double sure = memory_[expected] - std::sqrt(doubt());
   const double alike = now->common / sure;
   const double known = std::clamp(alike, 0.0, 2.0);

@@ -74,8 +74,8 @@ class CoherenceFilter {
 };
 
 /// Relative variance of the loss of one row, from the differences between devices and the rise above the
-/// usual loss; 0: unknown. A few outliers dominate a small loss, so it jumps without a reason. A falling loss
-/// is learning, and a rise by more than half is not noise.
+/// usual loss; 0: unknown. A few outliers dominate a small loss, so it may jump by chance. A falling loss is
+/// learning, and a rise by more than half is not noise.
 double loss_variance(const FactsTable& table, double loss, double usual);
 
 /// log2(x) for x > 0, accurate to the last one or two digits; 0 otherwise. Uses only exact operations.

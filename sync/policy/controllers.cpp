@@ -179,7 +179,7 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
     return a.name == b.name && a.values.size() == b.values.size() && a.devices.size() == b.devices.size();
   };
   if (!std::ranges::equal(state.memory, fresh, alike))
-    return bad("the memory belongs to other controllers, or to a different version");
+    return bad("the memory was saved by different controllers, or by a different version");
   for (const ControllerMemory& own : state.memory)
     if (!std::ranges::all_of(own.values, [](double value) { return std::isfinite(value); }))
       return bad("memory of " + own.name + " has a non-finite value");
@@ -219,7 +219,7 @@ const CompressorEntry* compressor_named(std::string_view name) noexcept {
 const CompressorEntry& usual_compressor(SlotKind kind) noexcept {
   for (const CompressorEntry* entry : builtin_compressors())
     if (entry->usual && entry->kind() == kind) return *entry;
-  RIVULET_CHECK(false, "no default compressor of this slot kind");
+  RIVULET_CHECK(false, "no default compressor has this slot kind");
 }
 
 bool can_sum(const AggregationEntry& how, const CompressorEntry& compressor) {
@@ -229,7 +229,7 @@ bool can_sum(const AggregationEntry& how, const CompressorEntry& compressor) {
 const AggregationEntry& gathers_all() noexcept {
   for (const AggregationEntry* entry : builtin_aggregations())
     if (entry->stands_in && entry->fits == nullptr) return *entry;
-  RIVULET_CHECK(false, "no collective that can sum all slots");
+  RIVULET_CHECK(false, "no collective can sum all slots");
 }
 
 const AggregationEntry& stand_in_for(const CompressorEntry& compressor) noexcept {

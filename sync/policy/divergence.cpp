@@ -119,7 +119,7 @@ void Divergence::roll_back(RoundPlan& plan) {
   memory_[trial_step] = 0;
 }
 
-/// Raises the learning rate again step by step: two absurd rows must not slow learning forever.
+/// Raises the learning rate again step by step: two absurd rows must not slow down learning forever.
 void Divergence::recover(const FactsTable& table) {
   if (memory_[falls] == 0) return;
   const auto rows = static_cast<double>(table.facts.front().agreed_rows);

@@ -7,14 +7,14 @@
 #include "core/stamp.h"
 #include "sync/message/plan.h"
 
-/// Response of a group to a diverged model, whose loss no rows bring down again. Pure.
+/// Response of a group to a diverged model, whose loss further training does not reduce. Pure.
 namespace rivulet::sync::policy {
 
 /// Devices report with their facts how their rows judge the model (flag_diverged, flag_sound, flag_good). If
 /// the majority of devices with rows reports divergence, all roll back to the newest good checkpoint and
-/// resume at a quarter of the learning rate. After two failed tries the group ends. The rate doubles again
-/// after many rows in good health. A checkpoint is good if most devices confirm it with a thousand later
-/// rows, since earlier rows do not show the effect of its last step. ADR 51.
+/// resume at a quarter of the learning rate. After two failed attempts the group stops. The rate doubles
+/// again after many rows on which the model is good. A checkpoint is good if most devices confirm it with a
+/// thousand later rows, since earlier rows do not show the effect of its last step. ADR 51.
 class Divergence {
  public:
   static constexpr std::string_view name = "divergence";  ///< name of its memory among the controllers'

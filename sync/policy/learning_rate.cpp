@@ -10,7 +10,7 @@ namespace rivulet::sync::policy {
 namespace {
 
 constexpr double weight_of_a_step = 0.1;  ///< weight of the newest step in the mean rows per step
-constexpr double least_factor = 1e-6;     ///< a schedule never ends the training
+constexpr double least_factor = 1e-6;     ///< schedules never reduce the rate to 0
 constexpr double most_factor = 1e6;
 
 double rows_of(const FactsTable& table) {
@@ -19,7 +19,8 @@ double rows_of(const FactsTable& table) {
   return rows;
 }
 
-/// Updates the mean rows per step. Skips held rounds: their rows come again, and some are still missing.
+/// Updates the mean rows per step. Skips deferred rounds: they are incomplete, and the next round announces
+/// their rows again.
 void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
   if (mode == Mode::defer || mode == Mode::idle || mode == Mode::skip) return;
   const double rows = rows_of(inputs.table);
@@ -41,7 +42,7 @@ double wanted_scale(const Inputs& inputs, double step_rows) {
   return std::min(wanted, setting(inputs.config, scaling_cap_key.name).number);
 }
 
-/// Follows a larger scale gradually, a smaller one at once.
+/// Follows a larger scale gradually, a smaller one immediately.
 void follow(const Inputs& inputs, std::span<double> memory) {
   const double wanted = wanted_scale(inputs, memory[step_rows_at]);
   double& scale = memory[scale_at];

@@ -10,7 +10,7 @@
 ///   schedule(rows the group has trained) * warm-up(the same) * scale(rows of a step)
 ///
 /// so it depends on rows, not on the number of steps, and is the same on every device. The rows of a step are
-/// a mean over the last ones. A single smaller step is scaled by its own rows (LocalStepRate, and
+/// averaged over the last steps. A single smaller step is scaled by its own rows (LocalStepRate, and
 /// set_learning_rate() for steps of the group). Otherwise the noise of a few rows would weigh as much as the
 /// mean of many.
 namespace rivulet::sync::policy {
@@ -20,32 +20,34 @@ constexpr Key scaling_rule_key{
     .name = "train.lr_scaling.rule",
     .type = KeyType::text,
     .text = "\"sqrt\"",
-    .help = "scaling of lr with the rows of a step: none, in proportion, or with their square root",
+    .help = "scaling of lr with the rows of a step: not at all, in proportion, or with the square root",
     .choices = "none | linear | sqrt"};
 constexpr Key scaling_base_key{.name = "train.lr_scaling.base_rows",
                                .type = KeyType::integer,
                                .text = "64",
-                               .help = "rows per step and device for which lr is chosen",
+                               .help = "rows per step and device at which lr is not scaled",
                                .least = 1,
                                .most = 1e6};
 constexpr Key scaling_cap_key{.name = "train.lr_scaling.cap",
                               .text = "4.0",
-                              .help = "maximum factor of lr: large steps gain less than the rule predicts",
+                              .help = "maximum scale of lr; large steps gain less than the rule predicts",
                               .least = 1,
                               .most = 1e6};
 constexpr Key scaling_warmup_key{
     .name = "train.lr_scaling.warmup_rounds",
     .type = KeyType::integer,
     .text = "20",
-    .help = "steps over which lr rises after steps have grown; it falls at once when they shrink",
+    .help =
+        "steps over which lr rises after the rows per step have increased; a decrease lowers lr immediately",
     .least = 1,
     .most = 1e6};
-constexpr Key warmup_rows_key{.name = "train.lr_schedule.warmup_rows",
-                              .type = KeyType::integer,
-                              .text = "0",
-                              .help = "rows of the whole group over which lr rises from 0; 0 = no warm-up",
-                              .least = 0,
-                              .most = 1e15};
+constexpr Key warmup_rows_key{
+    .name = "train.lr_schedule.warmup_rows",
+    .type = KeyType::integer,
+    .text = "0",
+    .help = "length of the warm-up of lr from 0, in rows of the whole group; 0 = no warm-up",
+    .least = 0,
+    .most = 1e15};
 /// The shared keys, followed by those of one schedule.
 template <std::size_t own>
 constexpr std::array<Key, 5 + own> learning_rate_keys(const std::array<Key, own>& keys) {
@@ -65,8 +67,8 @@ enum LearningRatePlace : std::size_t {
   learning_rate_memory,
 };
 inline constexpr std::array learning_rate_figures{
-    Figure{"step_rows", "rows of a step, all devices together", step_rows_at},
-    Figure{"learning_rate_factor", "factor of train.optimizer.lr, from schedule, warm-up and rows of a step",
+    Figure{"step_rows", "rows per step, summed over all devices", step_rows_at},
+    Figure{"learning_rate_factor", "factor of train.optimizer.lr, from schedule, warm-up and rows per step",
            factor_at},
 };
 

@@ -38,7 +38,8 @@ double unseen_bytes(const Way& way, std::size_t world);
 /// Bytes per second at the interface without any synchronization: polling of the control topic.
 constexpr double standing_bytes_per_second = 110;
 
-/// Mean share of a step that devices compute. Waiting for others costs nothing while waiting for rows.
+/// Mean share of a step that devices compute. Waiting for peers costs nothing while a device waits for rows
+/// anyway.
 double busy_share(const FactsTable& table, double step_seconds);
 
 }  // namespace rivulet::sync::policy

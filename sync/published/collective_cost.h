@@ -49,13 +49,14 @@ class KeptLimit {
   double limit_;  ///< 0: no limit
   double& memory_;
 };
-inline constexpr Key kept_key{.name = "sync.kept_max",
-                              .text = "100",
-                              .help =
-                                  "of collectives shared_index and learned: residual relative to "
-                                  "the contribution above which devices gather for a while; 0: never",
-                              .least = 0,
-                              .most = 1e9};
+inline constexpr Key kept_key{
+    .name = "sync.kept_max",
+    .text = "100",
+    .help =
+        "of collectives shared_index and learned: maximum ratio of residual norm to gradient norm; above it, "
+        "devices use gather until the ratio has halved; 0: no limit",
+    .least = 0,
+    .most = 1e9};
 
 /// Sets the chosen collective for the next round, or for this one if it is gated.
 void use_collective(std::string_view name, RoundPlan& plan);

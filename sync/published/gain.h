@@ -22,16 +22,17 @@ inline constexpr Key gain_key(std::string_view name, std::string_view text) {
           .type = KeyType::text,
           .text = text,
           .help =
-              "gain used by gates: squared = of gradient and residual (papers); unsquared = of the gradient "
-              "(their "
-              "code)",
+              "definition of the gain: squared = share of the squared norm of gradient plus residual that is "
+              "sent (papers); unsquared = norm of the sent part, divided by the norm of the gradient alone "
+              "(the papers' code)",
           .choices = "squared | unsquared"};
 }
 
 /// Fact fields of a controller that reads gains, for ControllerEntry::fact_fields. The controller must have
 /// no other fact fields.
 inline constexpr std::array gain_fields{
-    FactField{"energy_shares", "shares of the squared norm in the largest values of its contribution",
+    FactField{"energy_shares",
+              "shares of the squared norm of its contribution that its largest elements hold",
               gain_keeps.size()},
     FactField{"contribution_norm", "norm of its weighted gradient and residual"},
     FactField{"gradient_norm", "norm of its weighted gradient, without residual"},
@@ -46,7 +47,8 @@ double gain_of(const Inputs& inputs, std::size_t rank, double keep, GainKind kin
 /// Mean over the devices with rows; 0: none has rows.
 double mean_gain(const Inputs& inputs, double keep, GainKind kind);
 GainKind gain_kind(std::string_view text);
-/// Whether this round has an exchange. Only those count for gains, since rows of held rounds come again.
+/// Whether this round has an exchange. Only such rounds count for gains, since the next round announces the
+/// rows of a deferred one again.
 bool is_exchanged(const Inputs& inputs, const RoundPlan& plan);
 /// Rows per step of this device.
 double step_rows(const Inputs& inputs, std::size_t rank);

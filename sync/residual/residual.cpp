@@ -65,7 +65,7 @@ void Residual::add(const GradientView& mine, double weight) {
 
 void Residual::become(bool of_deltas) {
   if (of_deltas == of_deltas_) return;
-  RIVULET_CHECK(!is_staged_, "the unit of a staged contribution is fixed");
+  RIVULET_CHECK(!is_staged_, "the unit cannot change while a contribution is staged");
   of_deltas_ = of_deltas;
   if (empty()) return;
   const double factor = of_deltas ? delta_per_gradient_ : 1 / delta_per_gradient_;
@@ -161,7 +161,7 @@ double Residual::resolve(const Stamp& target, std::uint64_t rows, const Gradient
 void Residual::restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers,
                        bool of_deltas) {
   const GradientView kept = view(kept_).slice(0, shape_.parameters());
-  RIVULET_CHECK(numbers.size() == kept.bytes(), "a residual of a different model");
+  RIVULET_CHECK(numbers.size() == kept.bytes(), "the residual belongs to a different model");
   std::ranges::copy(numbers, kept.data);
   of_deltas_ = of_deltas;
   measure();

@@ -69,8 +69,8 @@ class Residual {
   }
   /// Resolves a staged round when a view starts from `target`: commits it if the target includes it, else
   /// drops it. Drops the whole residual if the target is a different state. A step without trained rows (only
-  /// offsets moved, or the sum was not finite) does not include it. `mine`: the last staged contribution, to
-  /// correct a guessed weight by the row clocks. Returns the norm of the lost residual.
+  /// offsets moved, or the sum was not finite) does not include it. `mine`: the last staged contribution;
+  /// corrects a guessed weight, using the rows that the target added. Returns the norm of the lost residual.
   double resolve(const Stamp& target, std::uint64_t rows, const GradientView& mine = {});
   /// Rewrites the residual as the parameters were rewritten: change(GradientView [P]).
   template <class Change>

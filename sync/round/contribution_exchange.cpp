@@ -52,7 +52,7 @@ std::size_t ContributionExchange::expects(const policy::Schedule& next) const {
   return speculates(next) && compressor_of(next).keeps_residual ? next.way.payload_bytes : 0;
 }
 
-/// The exchange of this round, without weights.
+/// Returns the parameters of this round's exchange, without weights.
 Exchange ContributionExchange::exchange(const GradientView& mine) const {
   const std::uint64_t buffers = parts_.shape.buffer_bytes();
   RIVULET_CHECK(schedule_.way.payload_bytes > buffers, "the schedule has an empty slot");
@@ -65,12 +65,12 @@ Exchange ContributionExchange::exchange(const GradientView& mine) const {
           .slot_bytes = schedule_.way.payload_bytes - buffers};
 }
 
-/// Only for compressors that send single elements: others would clear all momentum.
+/// Only for compressors that send single elements: with others, it would clear all momentum.
 bool ContributionExchange::masks_momentum() const {
   return schedule_.masks_momentum() && compressor_of(schedule_).entries;
 }
 
-/// Encodes with a predicted weight. The residual keeps the error of the prediction.
+/// Encodes with a predicted weight. The residual absorbs the prediction error.
 std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& schedule, const Facts& facts,
                                                        const GradientView& mine) {
   schedule_ = schedule;

@@ -58,7 +58,8 @@ std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& pa
 /// One shared object for all ranks, which also share the resulting round. The transport must gather.
 std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts);
 
-/// Room for a section after the head: fits the rows of each local step for one partition, and nothing more.
+/// Room in bytes for a section after the head: enough for the rows of each local step if the device reads one
+/// partition.
 std::size_t section_room(const policy::Schedule& next);
 
 std::vector<std::byte> message_of(std::vector<std::byte> head, std::span<const std::byte> section,

@@ -77,7 +77,7 @@ bool ParcelExchange::open(Parcel& parcel) {
   const PayloadHeader& h = header.value();
   const bool fits = h.length % parcel.unit == 0 && h.length <= parcel.most;
   if (h.view != view_.token || h.round != round_ || h.compressor != way_.wire_id || !fits)
-    return refuse("the header is of a different round, or its length is not allowed");
+    return refuse("the header belongs to a different round, or has an invalid length");
   parcel.bytes.resize(h.length);
   if (h.length > 0) parcel.tickets.push_back(transport_.receive(parcel.peer, way_.bytes, parcel.bytes));
   parcel.opened = true;

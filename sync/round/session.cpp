@@ -125,7 +125,7 @@ SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const Sessi
     : state_(std::make_unique<State>(transport, view, config, catalog, residual, agreed_scratch)) {
   State& s = *state_;
   auto controllers = policy::controllers_of(config.policy, catalog.controllers);
-  RIVULET_CHECK(controllers, "controller names were validated against the catalog");
+  RIVULET_CHECK(controllers, "a configured controller is not in the catalog");
   s.controllers = std::move(controllers).value();
   const FactsExchange::Parts parts{transport, s.view, s.config.policy, s.controllers,
                                    facts_head_bytes + sizeof(float) * policy::measurements_of(s.controllers)};

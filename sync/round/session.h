@@ -102,7 +102,7 @@ class SyncSession {
   [[nodiscard]] const std::shared_ptr<const Round>& last_round() const;
   [[nodiscard]] const policy::RoundPlan& plan() const { return last_round()->plan(); }
   [[nodiscard]] const FactsTable& table() const { return last_round()->table; }
-  /// Start of the next round's plan, without its facts.
+  /// Input of the next round's plan, apart from its facts.
   [[nodiscard]] const policy::PolicyState& policy_state() const { return last_round()->state; }
   /// Before the first round: continues after the rounds of another session of the same view. For replays.
   void resume_from(const policy::PolicyState& state);

@@ -21,7 +21,7 @@ class Barrier {
   /// Posts the receives now. Waiting for peers then does not count for the progress deadline.
   void be_patient();
   void enter();
-  /// Returns pending, done, or failed as the transport.
+  /// Returns pending, done, or the failure of the transport.
   Progress poll();
 
  private:

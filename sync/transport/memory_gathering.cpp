@@ -29,7 +29,7 @@ void Exchange::add(std::uint32_t rank, const Flight& flight) {
 
 Exchange& View::exchange(Lane lane, std::uint64_t index) {
   ExchangesOfLane& of = exchanges.at(static_cast<std::size_t>(lane));
-  RIVULET_CHECK(index >= of.first, "an exchange that all ranks have left");
+  RIVULET_CHECK(index >= of.first, "all ranks have left this exchange");
   while (of.first + of.open.size() <= index) of.open.emplace_back(members.size(), work->check());
   return of.open[index - of.first];
 }
@@ -131,7 +131,7 @@ std::span<const std::byte> Endpoint::received(Lane lane, std::uint32_t rank) {
 std::shared_ptr<Gathered> Endpoint::take(Ticket ticket) {
   const std::lock_guard lock(state_->mutex);
   const auto it = find_entered(ticket.id);
-  RIVULET_CHECK(it != entered_.end() && it->done, "taken before it was done, or twice");
+  RIVULET_CHECK(it != entered_.end() && it->done, "the result was taken before it was complete, or twice");
   auto gathered = view_->exchange(it->lane, it->index).gathered;
   view_->leave_exchange(it->lane, it->index);
   entered_.erase(it);

@@ -161,7 +161,7 @@ TimePoint Endpoint::gone_visible_at(std::uint32_t peer) const {
   return last;
 }
 
-/// Notifies the owner when a change becomes visible, at once if its clock has reached that time.
+/// Notifies the owner when a change becomes visible, immediately if its clock has reached that time.
 void Endpoint::notify_due(TimePoint at) {
   if (at <= clock_.now()) {
     wake_.notify();

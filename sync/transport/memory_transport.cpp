@@ -7,15 +7,15 @@
 namespace rivulet::sync::memory {
 namespace {
 
-// A link queues up to this much of what it cannot send at once. Anything beyond is dropped and sent again.
-// All connections of the link share the queue. One factor describes all losses of plain sockets between
-// three and four devices (docs/RESULTS.md): it applies to each message that overflows the queue behind a
-// message of a different connection.
+// A link queues up to this much of what it cannot send immediately. Anything beyond is dropped and sent
+// again. All connections of the link share the queue. A single factor models all losses measured with plain
+// sockets between three and four devices (docs/RESULTS.md). It lengthens each message that overflows the
+// queue after a message of a different connection.
 constexpr Duration queue_of_a_link = std::chrono::milliseconds(200);
 constexpr double next_to_others = 1.28;
 
-// A send ends when the kernel has its last byte, which may be before the link has sent it. This is what the
-// socket of a connection buffers.
+// A send completes when the kernel has accepted its last byte, which may be before the link has sent it. Send
+// buffer of a connection's socket, in bytes.
 constexpr std::size_t held_by_socket = 128UL * 1024;
 
 /// Bytes of a device's own link that a message takes. Its rate is that of Ethernet frames with TCP in them:
@@ -345,7 +345,7 @@ void Endpoint::check_deadline(TimePoint now) {
   const Duration deadline = state_->config.progress_deadline;
   if (now - deadline_.last_progress < deadline) return;
   const std::uint32_t peer = oldest != nullptr ? oldest->peer : missing.value_or(rank());
-  fail({ErrorCode::timed_out, "no byte for " + std::to_string(to_seconds(deadline)) +
+  fail({ErrorCode::timed_out, "no byte received for " + std::to_string(to_seconds(deadline)) +
                                   " s while waiting for " + rank_name(spec_, peer)},
        static_cast<int>(peer));
 }
@@ -361,7 +361,7 @@ Progress Endpoint::lose(std::uint32_t peer, const char* how) {
   return fail({ErrorCode::peer_lost, rank_name(spec_, peer) + " " + how}, static_cast<int>(peer));
 }
 
-/// Final. Peers learn of it at once, including the rank that the error is about: so the error spreads.
+/// Final. Reports the error to all peers immediately, including the rank that caused it, so that it spreads.
 Progress Endpoint::fail(Error error, int rank) {
   failed_ = true;
   Member& me = view_->members[spec_.rank];

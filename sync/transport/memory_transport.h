@@ -17,7 +17,8 @@ class MemoryNetwork {
   struct Link {
     Duration latency{};
     double bytes_per_second = 0;  ///< 0 = infinite; one queue per direction and pair
-    /// For a device's own link: bytes that pass at once after a pause, as with a token bucket.
+    /// For a device's own link: burst in bytes that passes without delay after a pause, as with a token
+    /// bucket.
     std::size_t burst_bytes = 0;
   };
   /// Called for each message, under the network's lock. True: this message and all later ones of its lane are

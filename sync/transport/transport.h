@@ -94,14 +94,15 @@ class Transport {
   /// A receive that may legitimately stay open for long (next round's facts). It does not count for the
   /// progress deadline before promote().
   virtual Ticket receive_ahead(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) = 0;
-  /// A send whose peer may legitimately post the receive much later. Counts as receive_ahead() does.
+  /// A send whose peer may legitimately post the receive much later. Counts for the progress deadline like
+  /// receive_ahead().
   virtual Ticket send_ahead(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) = 0;
   virtual void promote(Ticket ticket) = 0;
   /// Returns pending, done, or failed (the whole transport failed; see error()). Never waits.
   virtual Progress poll(Ticket ticket) = 0;
   /// May block for up to about 40 ms, until the operation is done or another event needs attention. So the
-  /// owner sees its next message without a wake-up by another thread. True: poll again at once. False: it did
-  /// not block, and `wake` will be notified.
+  /// owner sees its next message without a wake-up by another thread. True: poll again immediately. False: it
+  /// did not block, and `wake` will be notified.
   virtual bool wait(Ticket) { return false; }
   /// Also false if a peer died while nothing was being exchanged. Never waits.
   [[nodiscard]] virtual bool healthy() = 0;
@@ -136,7 +137,7 @@ struct TransportConfig {
   }
 };
 
-/// Starts to connect and returns at once. `wake` is notified when an operation has finished.
+/// Starts to connect and returns immediately. `wake` is notified when an operation has finished.
 using Connect = std::function<Result<std::unique_ptr<Transport>>(const ViewSpec&, AddressBook&, Wake&)>;
 
 }  // namespace rivulet::sync

@@ -266,7 +266,7 @@ TEST_CASE("Feeder: what is wrong is said before the first record") {
     return fed.error();
   };
   CHECK(refused(config_for(*broker, {1, 2})).message ==
-        "2 rates for 3 partitions: give one for all, or one for each");
+        "2 rates for 3 partitions: expected one for all, or one per partition");
   CHECK(refused(config_for(*broker, {-1})).code == ErrorCode::usage);
   auto config = config_for(*broker, {1});
   config.partitions = 5;

@@ -56,8 +56,9 @@ TEST_CASE(
   CHECK(opened.source->partitions()[1].stopped.empty());
   const auto& stopped = opened.source->partitions()[0];
   CAPTURE(stopped.stopped);
-  CHECK(contains(stopped.stopped,
-                 "topic \"t\", partition 0: offset 500 does not exist, the broker has 0 up to 20: "));
+  CHECK(
+      contains(stopped.stopped,
+               "topic \"t\", partition 0: offset 500 does not exist (log start offset 0, end offset 20): "));
   CHECK(stopped.next_offset == 500);
   CHECK(stopped.high_watermark == 20);
   CHECK(opened.metrics["kafka_stopped_partition/t/0"] == 1);

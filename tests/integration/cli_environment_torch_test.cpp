@@ -50,7 +50,8 @@ TEST_CASE("Environment: what is not there is named, and the exit says so") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrongs{
       {{"--set", "source.topics=nowhere"},
        "fail  topic nowhere        does not exist on " + place.broker.address},
-      {{"--partitions", "2"}, "fail  topic rows           has partitions 0 to 1, this device claims 2\n"},
+      {{"--partitions", "2"},
+       "fail  topic rows           has partitions 0 to 1, but this device claims partition 2\n"},
       {{"--set", "device.type=cuda"}, "fail  device.type          "},
       {{"--peer-bind", "nosuch0"}, "fail  peer address         "},
       {{"--data-dir", "/proc/nowhere"}, "fail  data directory       /proc/nowhere is not writable\n"},

@@ -216,7 +216,7 @@ name = "linear"
   CHECK(seen.status.code == 0);
   CHECK(contains(seen.output, "machines[1] offset 0 row 0"));
   CHECK_FALSE(contains(seen.output, "machines[0]"));  // another device's
-  CHECK(contains(seen.output, "2 partitions, read only 1"));
+  CHECK(contains(seen.output, "2 partitions, of which only these were read: 1"));
   CHECK(contains(seen.output, " rows:\n  wrong_type "));
   CHECK(contains(seen.output, "\n0 rows shown"));
   const std::string key = "  decode.json.classes = ";

@@ -128,12 +128,12 @@ TEST_CASE("Plug: kill -9 of the device with 800 rows/s; the others wait for it, 
   const auto pids = demo.pids();
   REQUIRE(pids.size() == 3);
   const auto victim = std::to_string(pids.at("device-1"));
-  CHECK(contains(demo.process().errors(), "device-1 is process " + victim));
+  CHECK(contains(demo.process().errors(), "device-1: pid " + victim));
   CHECK(contains(demo.process().errors(), "kill -9 PID"));
   ::kill(pids.at("device-1"), SIGKILL);
   REQUIRE(demo.wait_for("device-1 (pid " + victim + ") was killed; restarting it", 5s));
   REQUIRE(demo.wait_for("forming: waiting for device-1", 5s));
-  REQUIRE(demo.wait_for("device-1 is back as pid ", 5s));
+  REQUIRE(demo.wait_for("device-1 restarted as pid ", 5s));
   const auto missed = demo.ledger("device-2")["partitions"][0];
   CHECK(missed["balanced"] == true);
   report_figure("rows that waited in the embedded broker for a killed device",
@@ -157,8 +157,8 @@ TEST_CASE("Plug: kill -9 of all devices at once; the group goes on from what it 
   Json before;
   REQUIRE(wait_until([&] { return (before = demo.ledger("device-2")).value("rows", 0) > 0; }, 30s));
   for (const auto& [name, pid] : demo.pids()) ::kill(pid, SIGKILL);
-  REQUIRE(demo.wait_for("device-1 is back as pid ", 10s));
-  REQUIRE(demo.wait_for("device-2 is back as pid ", 10s));
+  REQUIRE(demo.wait_for("device-1 restarted as pid ", 10s));
+  REQUIRE(demo.wait_for("device-2 restarted as pid ", 10s));
   const auto summary = demo.summary(60s);
   CHECK(restarts_in(summary) == std::vector<int>{1, 1});
   // Not from the beginning.
@@ -172,7 +172,7 @@ TEST_CASE("Plug: a device that is asked to go, alone, is missed and comes back")
   REQUIRE(wait_until([&] { return demo.times_formed("device-2") == 1; }, 30s));
   const auto victim = demo.pids().at("device-2");
   ::kill(victim, SIGTERM);
-  REQUIRE(demo.wait_for("device-2 (pid " + std::to_string(victim) + ") has left; restarting it", 10s));
+  REQUIRE(demo.wait_for("device-2 (pid " + std::to_string(victim) + ") has exited; restarting it", 10s));
   CHECK(restarts_in(demo.summary(60s)) == std::vector<int>{0, 1});
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("Health: each way to be of no use is named on every page and by an ale
     fmt::print("figure: {} = not ready {:.0f} s, alert {:.0f} s\n", job->topic(), not_ready[job],
                alerted[job]);
   unread.check_not_ready("partition_unread", "unread:0 is not read: ");
-  refused.check_not_ready("rows_refused", "rows were rejected, none was valid for ");
+  refused.check_not_ready("rows_refused", "rows were rejected, no row was valid for ");
   diverged.check_not_ready("batches_lost", "the model has diverged");
   gone.check_not_ready("topic_gone", "topic \"gone\" is gone");
 

@@ -82,7 +82,7 @@ TEST_CASE("Re-forming: a device that is stopped for longer than the deadline lea
     CHECK(exchanges(device, R"(op="round",result="failed")") == 1);
     CHECK(exchanges(device, R"(op="state",result="ok")") == 2);
   }
-  CHECK(contains(group.process(1).errors(), "the view is over"));
+  CHECK(contains(group.process(1).errors(), "the view has ended"));
   group.produce_all();
   group.require_all_trained(20s);
   group.check_exact();

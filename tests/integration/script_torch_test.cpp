@@ -160,7 +160,7 @@ TEST_CASE("Script: SIGTERM ends a run at once whose script never answers, and in
   end_in_trial(*device, 0);
   const auto inspected = run_rivulet({"model", "inspect", file, "--shape", "1,28,28"}, 60s);
   CHECK(inspected.status.code == 1);
-  CHECK(inspected.errors == "error: " + file + ": did not answer within 30 s\n");
+  CHECK(inspected.errors == "error: " + file + ": inspection did not finish within 30 s\n");
 }
 
 TEST_CASE("Script: SIGTERM ends a simulation at once whose script never answers") {
@@ -169,7 +169,7 @@ TEST_CASE("Script: SIGTERM ends a simulation at once whose script never answers"
   const auto simulate = with_script("simulate", file);
   const auto simulation = start_rivulet(simulate);
   end_in_trial(*simulation, 1);
-  CHECK(simulation->errors() == "error: interrupted before its first second\n");
+  CHECK(simulation->errors() == "error: interrupted before the first simulated second\n");
 }
 
 TEST_CASE("Script: validate refuses what would fail in training, and what it prints disturbs no result") {

@@ -145,13 +145,13 @@ TEST_CASE("Secured: validate names the right that is missing, one after the othe
   const auto allow = [&](const char* operation, const char* kind, const std::string& name) {
     REQUIRE(job.kafka->allow({"--operation", operation, kind, name}));
   };
-  lacks("no right to DESCRIBE the topic readings");
+  lacks("not authorized to DESCRIBE the topic readings");
   allow("DESCRIBE", "--topic", "readings");
-  lacks("no right to READ the group rivulet.pumps");
+  lacks("not authorized to READ the group rivulet.pumps");
   allow("READ", "--group", "rivulet.pumps");
-  lacks("no right to READ the topic readings");
+  lacks("not authorized to READ the topic readings");
   allow("READ", "--topic", "readings");
-  lacks("no right to DESCRIBE the topic " + control);
+  lacks("not authorized to DESCRIBE the topic " + control);
   allow("DESCRIBE", "--topic", control);
   lacks("does not exist yet, and cannot create topic " + control);
   allow("CREATE", "--topic", control);
@@ -160,9 +160,9 @@ TEST_CASE("Secured: validate names the right that is missing, one after the othe
   CHECK_FALSE(stream::find_topic(as_tests, control, 10s).value());
   REQUIRE(create_topic(plain, control, 1));
   // A right to read or write includes the right to describe.
-  lacks("no right to READ the topic " + control);
+  lacks("not authorized to READ the topic " + control);
   allow("READ", "--topic", control);
-  lacks("no right to WRITE to the topic " + control);
+  lacks("not authorized to WRITE to the topic " + control);
   allow("WRITE", "--topic", control);
   lacks("");
   const auto ends = stream::log_ends(as_tests, {{control, {0, 0}}}, 10s);

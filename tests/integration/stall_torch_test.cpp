@@ -185,7 +185,7 @@ TEST_CASE(
     CHECK(took >= deadline);
     CHECK(took <= testing::deadline_slack * deadline);
     const std::string thread = where.starts_with("run-") ? where.substr(4) : where;
-    CHECK(contains(said, "watchdog: thread '" + thread + "' has not stepped"));
+    CHECK(contains(said, "watchdog: thread '" + thread + "' has made no progress"));
     for (const char* other : {"ingest", "train"}) CHECK(contains(said, other));
     CHECK(contains(said, "sleep"));
   }

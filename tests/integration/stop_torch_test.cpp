@@ -232,8 +232,8 @@ TEST_CASE("New run: all start over, old checkpoints are kept aside, and nobody f
     REQUIRE_MESSAGE(group.says(i, "forming: waiting for 1 more device", 30s), group->story());
   group->start(2);
   group.expect_end(2, 78);
-  CHECK(
-      contains(group.said_last(2), "of device-2 is of an earlier run: run 2 of job again began after view"));
+  CHECK(contains(group.said_last(2),
+                 "of device-2 belongs to an earlier run: run 2 of job again began after view"));
   CHECK(contains(group.said_last(2), "--new-run"));
   group->start(2, {"--new-run"});
   REQUIRE_MESSAGE(group->formed(60s), group->story());

@@ -113,10 +113,10 @@ TEST_CASE("Real Kafka: rows that retention cut before they were read stop their 
   reader.during(300ms);
   CHECK(reader.count(0) == 0);
   CAPTURE(reader.state(0).stopped);
-  CHECK(
-      contains(reader.state(0).stopped,
-               "topic \"cut\", partition 0: offset 10 does not exist, the broker has 30 up to 50: 20 offsets "
-               "were deleted before they were read"));
+  CHECK(contains(
+      reader.state(0).stopped,
+      "topic \"cut\", partition 0: offset 10 does not exist (log start offset 30, end offset 50): 20 offsets "
+      "were deleted before they were read"));
   CHECK(reader.state(1).stopped.empty());
   CHECK(reader.gaps.empty());
   // A new offset makes it read again; the same offset leaves it stopped.
@@ -197,10 +197,10 @@ TEST_CASE("Real Kafka: a state beyond the end of the log stops the partition, wh
   config.resume = {{{0, 0}, 100}};
   Reader reader(config);
   REQUIRE(reader.until([&] { return reader.count(1) == 20; }));
-  CHECK(
-      contains(reader.state(0).stopped,
-               "topic \"short\", partition 0: offset 100 does not exist, the broker has 0 up to 20: the log "
-               "has lost its last records"));
+  CHECK(contains(
+      reader.state(0).stopped,
+      "topic \"short\", partition 0: offset 100 does not exist (log start offset 0, end offset 20): the log "
+      "has lost its last records"));
   fill("short", "later", 200);  // it grows beyond the offset, and is still not read
   REQUIRE(reader.until([&] { return reader.count(1) == 220; }));
   CHECK(reader.count(0) == 0);
@@ -226,12 +226,13 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   CAPTURE(reader.state(0).stopped);
   CAPTURE(reader.state(1).stopped);
   CHECK(contains(reader.state(0).stopped, "topic \"anew\", partition 0: this is not the log that was read"));
-  CHECK(
-      contains(reader.state(0).stopped, "stopped at offset 50, the broker has 0 up to "));  // 80, in the end
+  CHECK(contains(reader.state(0).stopped,
+                 "stopped at offset 50 (log start offset 0, end offset "));  // 80, in the end
   // The broker decides what is detected first: the shorter log, or another one.
   const bool another = contains(reader.state(1).stopped, "partition 1: this is not the log that was read");
-  CHECK(contains(reader.state(1).stopped, another ? "stopped at offset 50, the broker has 0 up to "
-                                                  : "offset 50 does not exist, the broker has 0 up to "));
+  CHECK(contains(reader.state(1).stopped, another
+                                              ? "stopped at offset 50 (log start offset 0, end offset "
+                                              : "offset 50 does not exist (log start offset 0, end offset "));
   CHECK(reader.count(0) == 50);  // no record of the new topic
   CHECK(reader.count(1) == 50);
   // A seek does not help: neither to the same offset, nor after the new log has grown beyond it.

@@ -133,7 +133,7 @@ void SimDevice::take_advice(const Error& error) {
   if (error.code != ErrorCode::invalid_config) return;
   for (const char* advice : {"or start this one without it", "start this device without --new-run"})
     if (error.message.find(advice) != std::string::npos) new_run_ = false;
-  if (error.message.find("of an earlier run") != std::string::npos) new_run_ = true;
+  if (error.message.find("to an earlier run") != std::string::npos) new_run_ = true;
 }
 
 void SimDevice::start() {

@@ -158,7 +158,7 @@ TEST_CASE("Demo: whose plug was pulled is started again, who failed by itself is
 TEST_CASE("Demo: how a device ended is said in one line") {
   CHECK(words_of_end("c", 123, {.signal = SIGKILL}) == "c (pid 123) was killed; restarting it");
   CHECK(words_of_end("c", 123, {.signal = SIGHUP}) == "c (pid 123) was killed by signal 1; restarting it");
-  CHECK(words_of_end("c", 123, {.missed = true}) == "c (pid 123) has left; restarting it");
+  CHECK(words_of_end("c", 123, {.missed = true}) == "c (pid 123) has exited; restarting it");
 }
 
 TEST_CASE("Demo: the books of all partitions are one sentence, or name the partition that is wrong") {

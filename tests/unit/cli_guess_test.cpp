@@ -69,8 +69,9 @@ TEST_CASE("Guess: JSON with text labels: numbers are features, lists have their 
   CHECK(guessed(records, "model.classes").empty());
   const auto notes = guess_rows(records, "").value().notes;
   CHECK(std::count(notes.begin(), notes.end(), "omitted, since their names denote a time or an id: id") == 1);
-  CHECK(std::count(notes.begin(), notes.end(),
-                   "omitted, not numeric or in less than half of the rows: site, note") == 1);
+  CHECK(std::count(
+            notes.begin(), notes.end(),
+            "omitted, since they are not numeric or occur in less than half of the rows: site, note") == 1);
 }
 
 TEST_CASE("Guess: labels that are numbers from 0 need no list, others do; true and false do") {
@@ -92,7 +93,8 @@ TEST_CASE("Guess: a target with many values or a fraction is a regression") {
 TEST_CASE("Guess: what cannot be guessed is said with what there is") {
   Records unclear;
   for (int i = 0; i < 30; ++i) unclear.push_back(R"({"a":1,"b":2.5})");
-  CHECK(contains(guessed(unclear, "decode.json.target"), "choose it by --target NAME from the fields: a, b"));
+  CHECK(contains(guessed(unclear, "decode.json.target"),
+                 "choose one with --target NAME from the fields: a, b"));
   CHECK(contains(guessed(unclear, "", "c"),
                  "--target 'c' is not one of the fields that have one value per row: a, b"));
   CHECK(contains(guessed(machines(9, {"\"ok\""}), ""), "'state' is 'ok' in every row"));
@@ -101,8 +103,7 @@ TEST_CASE("Guess: what cannot be guessed is said with what there is") {
   CHECK(contains(guessed(texts, ""), "'label' has 200 different texts in 200 rows"));
   CHECK(contains(guessed({R"({"label":"x"})", R"({"label":"y"})"}, ""), "no features to learn from"));
   CHECK(contains(guessed({}, ""), "no record"));
-  CHECK(contains(guessed({"\x01\x02\x03", "\x04"}, ""),
-                 "records of 1 to 3 bytes that are neither JSON nor CSV"));
+  CHECK(contains(guessed({"\x01\x02\x03", "\x04"}, ""), "records of 1 to 3 bytes are neither JSON nor CSV"));
 }
 
 TEST_CASE("Guess: rows in arrays and in lines are rows; broken lines are said") {
@@ -111,7 +112,8 @@ TEST_CASE("Guess: rows in arrays and in lines are rows; broken lines are said") 
   const auto guess = guess_rows({"[" + row + "," + other + "]", row + "\n{oops\n" + other, other}, "");
   REQUIRE(guess);
   const auto& notes = guess.value().notes;
-  CHECK(std::count(notes.begin(), notes.end(), "1 records or lines are not json: they are dropped") == 1);
+  CHECK(std::count(notes.begin(), notes.end(), "1 records or lines are not valid json: devices drop them") ==
+        1);
   CHECK(guessed({"[" + row + "," + other + "]"}, "decode.json.classes") == R"(["a", "b"])");
 }
 
@@ -255,13 +257,11 @@ TEST_CASE("Guess: a field that some rows lack is kept, and how many lack it is s
                       R"(,"text":"1.5","label":")" + (i % 2 ? "a" : "b") + "\"}");
   CHECK(guessed(records, "decode.json.features") == R"(["temp", "on", "text", "hum"])");
   const auto notes = guess_rows(records, "").value().notes;
-  CHECK(
-      std::count(
-          notes.begin(), notes.end(),
-          "hum is missing in 20 of 40 rows (50 %): fill sets the value used instead, by default its mean") ==
-      1);
   CHECK(std::count(notes.begin(), notes.end(),
-                   "omitted, not numeric or in less than half of the rows: rare") == 1);
+                   "hum is missing in 20 of 40 rows (50 %): the key fill sets the replacement value "
+                   "(default: the feature's mean)") == 1);
+  CHECK(std::count(notes.begin(), notes.end(),
+                   "omitted, since they are not numeric or occur in less than half of the rows: rare") == 1);
   const auto made = config_from_records(brokers_of(), "t", "t-1", "", 1, records);
   REQUIRE_MESSAGE(made, made.error().message);
   CHECK(contains(made.value().text, "# hum is missing in 20 of 40 rows"));
@@ -303,7 +303,8 @@ TEST_CASE("Guess: numbers that look like none are suggested as codes, and nothin
   CHECK(codes(counter).empty());  // slightly above all others
   const auto made = config_from_records(brokers_of(), "t", "t-1", "", 1, with("-999", 5));
   REQUIRE_MESSAGE(made, made.error().message);
-  CHECK(contains(made.value().text, "\n# if so: decode.json.missing = [-999]\n"));
+  CHECK(contains(made.value().text,
+                 "\n# if these codes stand for missing values: decode.json.missing = [-999]\n"));
   CHECK(load_text(made.value().text).config.decode.missing.empty());
 }
 
@@ -314,11 +315,9 @@ TEST_CASE("Guess: JSON arrays are never columns; frames and byte-order marks are
   Records framed = machines(30, {"\"ok\"", "\"fault\""});
   for (auto& record : framed) record.insert(0, frame);
   CHECK(guessed(framed, "decode.json.classes") == R"(["fault", "ok"])");
-  CHECK(
-      guessed({frame + "\x02\x04\x06", frame + "\x02\x04\x07"}, "") ==
-      "the topic's content looks like Avro or Protobuf in Confluent's framing, schema 42: rows must be JSON, "
-      "CSV or "
-      "raw numbers");
+  CHECK(guessed({frame + "\x02\x04\x06", frame + "\x02\x04\x07"}, "") ==
+        "the topic's content looks like Avro or Protobuf in Confluent's wire format, schema 42: rows must be "
+        "JSON, CSV or raw binary numbers");
 }
 
 TEST_CASE("Config from records: numbers that 32 bits cannot hold get a shift, and a word") {

@@ -75,7 +75,7 @@ TEST_CASE("Labels: what a list lacks is added behind, so that classes keep their
   const auto config = json_config_of(2, {"ok", "fault"});
   CHECK_FALSE(contains(said(config, {{"ok", 2}, {"fault", 1}}), "decode"));
   CHECK(contains(said(config, {{"ok", 2}, {"alarm", 3}}),
-                 "labels of 3 rows are not in the list; the extended list is\n"
+                 "3 rows have labels that are not in the list; to add the labels, set\n"
                  "  decode.json.classes = [\"ok\", \"fault\", \"alarm\"]\n"));
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("Survey: a regression has a target and no labels") {
   survey_record(*decoder, record_of("{\"temp\":1,\"state\":20}\n{\"temp\":2,\"state\":40}"), survey);
   const auto text = survey.describe(config);
   CAPTURE(text);
-  CHECK(contains(text, "values to predict, 2 rows:\n"));
+  CHECK(contains(text, "target values, 2 rows:\n"));
   CHECK(contains(text, "  state             20         30         10         40\n"));
   CHECK_FALSE(contains(text, "labels"));
 }
@@ -140,7 +140,7 @@ TEST_CASE("Survey: rows of another kind are counted apart, and numbers that lose
   CHECK(survey.filtered() == 1);
   const auto text = survey.describe(config);
   CAPTURE(text);
-  CHECK(contains(text, "excluded 1 of 31 rows: not selected by 'where'\n"));
+  CHECK(contains(text, "excluded 1 of 31 rows: they do not match 'where'\n"));
   CHECK_FALSE(contains(text, "dropped"));
   CHECK(contains(text,
                  "warning: feature \"temp\" ranges from 1000000000 to 1000000029: 32 bits lose 29 of 29"));

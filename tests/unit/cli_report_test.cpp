@@ -76,7 +76,7 @@ TEST_CASE("Report: people read rows, drops by reason, equality and times") {
   restarted.devices[0].restarts = 0;
   restarted.devices[1].restarts = 3;
   print_summary(restarted, again);
-  CHECK(again.str().find("  device-2 was restarted 3 times; its figures count from there\n") !=
+  CHECK(again.str().find("  device-2 was restarted 3 times; its figures count from the last restart\n") !=
         std::string::npos);
   CHECK(again.str().find("device-1 was restarted") == std::string::npos);
   std::ostringstream rare;

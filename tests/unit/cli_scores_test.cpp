@@ -66,7 +66,7 @@ TEST_CASE("Scores: a person reads names, shares and the confusion; what never co
         "  class       rows  predicted  precision   recall\n"
         "  ok             6          6     83.3 %   83.3 %\n"
         "  fault          4          4     75.0 %   75.0 %\n"
-        "confusion: rows are classes, columns are predictions\n"
+        "confusion matrix: rows are labels, columns are predictions\n"
         "              ok   fault\n"
         "  ok           5       1\n"
         "  fault        1       3\n");
@@ -86,7 +86,7 @@ TEST_CASE("Scores: of many classes those of most rows are listed, and no matrix 
   CHECK(contains(text, "class-20 "));
   CHECK_FALSE(contains(text, "class-19 "));
   CHECK(contains(text, "--json lists the smaller classes"));
-  CHECK_FALSE(contains(text, "confusion:"));
+  CHECK_FALSE(contains(text, "confusion matrix:"));
 }
 
 TEST_CASE("Scores: of a regression the error and R2, beside the mean's") {

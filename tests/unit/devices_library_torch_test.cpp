@@ -376,7 +376,7 @@ TEST_CASE("LibTorch models: shapes and keys they cannot work with are refused by
   ModelConfig lenet = config_of("lenet5");
   lenet.input = {1, 32, 32};
   CHECK(message_of(lenet) ==
-        "model.name = \"lenet5\" needs rows of shape [1, 28, 28], but decode gives [1, 32, 32]");
+        "model.name = \"lenet5\" needs rows of shape [1, 28, 28], but decode produces [1, 32, 32]");
   ModelConfig cnn = config_of("cnn");
   cnn.input = {3, 7, 32};
   CHECK(message_of(cnn).find("height and width of 8 or more") != std::string::npos);

@@ -173,7 +173,7 @@ TEST_CASE("Script: a file that is not the pinned one, or no model of such rows, 
   CHECK(contains(script.refusal().message, "its sha256 is " + right));
   script.config.settings.set("model.sha256", right);
   script.config.outputs = 7;
-  CHECK(contains(script.refusal().message, "[2, 10], must be [2, 7]"));
+  CHECK(contains(script.refusal().message, "[2, 10], expected [2, 7]"));
   script.config.outputs = 10;
   script.config.input = {13};
   CHECK(contains(script.refusal().message, script.file));
@@ -223,7 +223,7 @@ TEST_CASE("Script: one that never answers is ended at the deadline, and as soon 
   trial.patience.deadline = std::chrono::seconds(1);
   const auto late = script.refusal(trial);
   CHECK(late.code == ErrorCode::invalid_config);
-  CHECK(late.message == "model.file = '" + script.file + "': did not answer within 1 s");
+  CHECK(late.message == "model.file = '" + script.file + "': the trial did not finish within 1 s");
   const std::atomic<int> stop{1};
   trial.patience = {.deadline = std::chrono::minutes(10), .stop = &stop};
   CHECK(script.refusal(trial).code == ErrorCode::cancelled);
@@ -242,10 +242,10 @@ TEST_CASE(
   };
   const auto many = refuse("  assert x.size(0) <= 20, 'at most 20'\n", {1, 64});
   CHECK_MESSAGE(contains(many, "at most 20 ("), many);
-  CHECK_MESSAGE(many.ends_with("; trained with 64 rows of zeros"), many);
+  CHECK_MESSAGE(many.ends_with("; the trial batch has 64 rows of zeros"), many);
   const auto one = refuse("  assert x.size(0) > 1, 'two, please'\n", {1, 64});
   CHECK_MESSAGE(contains(one, "two, please"), one);
-  CHECK_MESSAGE(one.ends_with("; trained with 1 row of zeros"), one);
+  CHECK_MESSAGE(one.ends_with("; the trial batch has 1 row of zeros"), one);
   const auto training = refuse("  assert not self.training, 'no \\033[2J'\n", {1, 64});
   CHECK_MESSAGE(contains(training, "no \\u001b[2J ("), training);
   script.take(with_body("  assert x.size(0) > 1, 'two, please'\n"));
@@ -258,7 +258,7 @@ TEST_CASE("Script: one that unpacks to more than the memory is refused before it
   net.register_buffer("large", torch::zeros({1'000'000}));
   script.take(net);
   CHECK(script.tried({1, 2, 8e6}));
-  CHECK(contains(script.refusal({1, 2, 3.9e6}).message, "unpacks to 4 MB, device.memory is 4 MB"));
+  CHECK(contains(script.refusal({1, 2, 3.9e6}).message, "unpacks to 4 MB, more than device.memory = 4 MB"));
 }
 
 TEST_CASE("Script: inspect says what is in a file and runs it once") {
@@ -297,14 +297,14 @@ TEST_CASE(
   frozen.register_parameter("bias", torch::randn({10}).set_requires_grad(false), false);
   frozen.define("def forward(self, x):\n  return torch.matmul(x, self.weight.t()) + self.bias\n");
   script.take(frozen);
-  CHECK(contains(objection(script.file), "parameter 'bias' is frozen: save it as a buffer"));
+  CHECK(contains(objection(script.file), "parameter 'bias' is frozen: register it as a buffer"));
   torch::jit::Module twice("twice");
   twice.register_parameter("weight", torch::randn({10, 12}).set_requires_grad(true), false);
   twice.define(
       "def forward(self, x):\n  y = torch.matmul(x, self.weight.t())\n  return torch.stack([y, y], 1)\n");
   script.take(twice);
   CHECK(contains(objection(script.file),
-                 "forward() of 2 rows gives the shape [2, 2, 10], must be [2, OUTPUTS]"));
+                 "forward() on 2 rows returns shape [2, 2, 10], expected [2, OUTPUTS]"));
   script.take(with_body("  assert not self.training, 'never trained'\n"));
   CHECK(contains(objection(script.file), "never trained"));
 }

@@ -62,7 +62,7 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
     interval = {{0, 0}, {10, 0}, {17, 0}, 7, 0, 0, 0};
     const SkippedRange half{{0, 0}, {10, 0}, {17, 0}, std::uint64_t{1} << 63U, fate_hole};
     r.table.sections[2].runs = {half, half};
-    r.refuse("c announces rows of partition mnist:0 that do not match its skipped ranges");
+    r.refuse("c announces rows of partition mnist:0 that do not match the announced skipped ranges");
   }
   SUBCASE("rows of the state") {
     interval = {{0, 0}, {9, 0}, {12, 0}, 3, 0, 0, 0};
@@ -70,7 +70,7 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
   }
   SUBCASE("a row left out") {
     interval = {{0, 0}, {11, 0}, {12, 0}, 1, 0, 0, 0};
-    r.refuse("c announces rows of partition mnist:0 that skip rows before them");
+    r.refuse("c announces rows of partition mnist:0 that leave a gap after the rows of the state");
   }
   SUBCASE("a row too few") {
     interval = {{0, 0}, {10, 0}, {12, 0}, 1, 0, 0, 0};
@@ -78,7 +78,7 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
   }
   SUBCASE("from before the first offset") {
     interval = {{0, 3}, {-2, 0}, {2, 0}, 4, 0, 0, 0};
-    r.refuse("c announces rows of partition mnist:3 that begin before the first offset");
+    r.refuse("c announces rows of partition mnist:3 that begin at a negative offset");
   }
   SUBCASE("one partition too many") {
     for (std::uint32_t topic = 1; r.state.partitions.size() < partitions_max; ++topic)
@@ -99,7 +99,7 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
     r.refuse("c announces rows of partition mnist:1 that belong to this device");
   }
   const std::string unexplained =
-      "c announces rows of partition mnist:0 that do not match its skipped ranges";
+      "c announces rows of partition mnist:0 that do not match the announced skipped ranges";
   SUBCASE("drops without a reason") {
     interval = {{0, 0}, {10, 0}, {12, 0}, 1, 1, 0, 0};
     r.refuse(unexplained);

@@ -43,8 +43,8 @@ TEST_CASE(
 TEST_CASE("Config: labels and classes that do not fit are refused with both keys") {
   CHECK(problems_of(text_of(R"(["ok", "fault"])", "[model]\nname = \"mlp\"\nclasses = 2\n")) == Lines{});
   CHECK(problems_of(text_of(R"(["ok", "fault"])", "[model]\nclasses = 10\n")) ==
-        Lines{"device.toml:12:11: error: 'model.classes' is 10, but 'decode.json.classes' names 2: make them "
-              "equal, or leave out 'model.classes'"});
+        Lines{"device.toml:12:11: error: 'model.classes' is 10, but 'decode.json.classes' names 2: make both "
+              "equal, or omit 'model.classes'"});
   CHECK(problems_of(text_of(R"(["ok"])")) ==
         Lines{"device.toml:10:52: error: 'decode.json.classes' names one class, must name at least 2"});
   CHECK(problems_of(text_of(R"(["ok", "no", "ok"])")) ==

@@ -115,8 +115,8 @@ TEST_CASE("Config: the template loads without a problem, names every key that wo
                                             uncommented.begin() +
                                                 static_cast<std::ptrdiff_t>(uncommented.find("outputs =")),
                                             '\n')) +
-              ":11: warning: 'model.outputs' has no effect with train.loss = 'cross_entropy' (model.classes "
-              "has)"});
+              ":11: warning: 'model.outputs' has no effect with train.loss = 'cross_entropy'; use "
+              "model.classes"});
 }
 
 TEST_CASE("Config: the template is the seed that the search for breaking configurations keeps") {

@@ -103,16 +103,17 @@ TEST_CASE("Config layers: unknown variables, keys and texts name where they came
       {"RIVULET_BROKER", "h:1"}, {"RIVULET_SET_BATCH__TIK", "5s"}, {"RIVULET_SET_BATCH__TICK", "soon"}};
   input.sets = {"job.name=j", "nothing", "batch=5", "sync.deadlin=5s"};
   input.flags = {{"job.devices", "many"}};
-  CHECK(texts(load_config(input)) ==
-        Lines{"environment RIVULET_SET_BATCH__TIK: error: unknown key 'batch.tik' - did you mean 'tick'?",
-              "--set nothing: error: expected key=value",
-              "--set batch: error: 'batch' is a table: give { key = value, ... } or one of its keys",
-              "--set sync.deadlin: error: unknown key 'sync.deadlin' - did you mean 'deadline'?",
-              "flag for job.devices: error: 'job.devices' must be an integer, not the string \"many\"",
-              "environment RIVULET_SET_BATCH__TICK: error: 'batch.tick' must be a duration such as "
-              "\"100ms\", not the string \"soon\"",
-              "environment RIVULET_BROKER: warning: unknown variable - did you mean 'RIVULET_BROKERS'?\n"
-              "        hint: any key can be set as RIVULET_SET_<TABLE>__<KEY>"});
+  CHECK(
+      texts(load_config(input)) ==
+      Lines{"environment RIVULET_SET_BATCH__TIK: error: unknown key 'batch.tik' - did you mean 'tick'?",
+            "--set nothing: error: expected key=value",
+            "--set batch: error: 'batch' is a table: set it to { key = value, ... }, or set one of its keys",
+            "--set sync.deadlin: error: unknown key 'sync.deadlin' - did you mean 'deadline'?",
+            "flag for job.devices: error: 'job.devices' must be an integer, not the string \"many\"",
+            "environment RIVULET_SET_BATCH__TICK: error: 'batch.tick' must be a duration such as "
+            "\"100ms\", not the string \"soon\"",
+            "environment RIVULET_BROKER: warning: unknown variable - did you mean 'RIVULET_BROKERS'?\n"
+            "        hint: any key can be set as RIVULET_SET_<TABLE>__<KEY>"});
 }
 
 TEST_CASE("Config layers: --set takes TOML, bare strings, bare lists and inline tables") {
@@ -155,14 +156,14 @@ TEST_CASE("Config claims: topics and partitions in every way of writing") {
         std::vector<int>{0, 1, 2});
   const auto wrong = [](Lines sets) { return texts(with_sets(std::move(sets))); };
   CHECK(wrong({"source.partitions=b:1", "source.topics=a"})[0] ==
-        "--set source.partitions: error: 'source.partitions' claims b:1 but b is not in source.topics");
+        "--set source.partitions: error: 'source.partitions' claims b:1, but b is not in source.topics");
   CHECK(wrong({"source.topics=a:3-1"})[0] ==
         "--set source.topics: error: 'source.topics': '3-1' is not a partition, a range such as 0-3 or a "
         "list such as 1,2");
   CHECK(wrong({"source.topics=a,a"}) == Lines{"--set source.topics: error: 'source.topics' names a twice"});
   CHECK(wrong({"source.topics=a b"})[0] ==
-        "--set source.topics: error: 'source.topics': 'a b' is not a topic name (letters, digits, '.', "
-        "'_', '-', at most 249)");
+        "--set source.topics: error: 'source.topics': 'a b' is not a topic name (1 to 249 letters, digits, "
+        "'.', '_' or '-')");
   CHECK(wrong({"source.partitions=[]", "source.topics=a"}) ==
         Lines{"--set source.partitions: error: 'source.partitions' claims no partition"});
   CHECK(wrong({"source.partitions=[-1]", "source.topics=a"}).size() == 2);
@@ -177,7 +178,7 @@ TEST_CASE("Config claims: places are those of the item") {
   const auto problems = texts(load_config(input_of(file)));
   REQUIRE(problems.size() == 2);
   CHECK(problems[0].starts_with(file + ":4:16: error: 'source.topics': 'b c' is not a topic name"));
-  CHECK(problems[1] == file + ":5:18: error: 'source.partitions' claims x:1 but x is not in source.topics");
+  CHECK(problems[1] == file + ":5:18: error: 'source.partitions' claims x:1, but x is not in source.topics");
 }
 
 TEST_CASE("Config properties: dotted and quoted names come back flat, every scalar as text, with its place") {
@@ -222,7 +223,8 @@ TEST_CASE("Config interpolation: variables, defaults, files, and what is missing
   CHECK(id("a${EMPTY}b") == "ab");
   const std::string prefix = "--set device.id: error: ";
   CHECK(id("${NOPE}") == prefix + "${NOPE} is not set and has no default (${NOPE:-default})");
-  CHECK(id("${file:/nowhere/x}") == prefix + "${file:/nowhere/x}: no such file, or not readable");
+  CHECK(id("${file:/nowhere/x}") ==
+        prefix + "${file:/nowhere/x}: the file does not exist or is not readable");
   CHECK(id("${SITE") == prefix + "'${' without '}'");
   CHECK(id("${A B}") == prefix + "${A B}: expected a name, NAME:-default or file:PATH");
   const auto rows =
@@ -284,7 +286,7 @@ TEST_CASE(
                  "which cannot sum the payloads of compressor 'topk'; 'gather' can"));
   CHECK(contains(problems(with({"compression.policy=gravac"}, "ring")), "'ring', which cannot sum"));
   CHECK(contains(problems(with({"compression.policy=none"}, "shared_index")),
-                 "which without a compressor equals 'sum'"));
+                 "which equals 'sum' if contributions are not compressed"));
   CHECK(contains(problems({"sync.collective=two_sidde"}), "did you mean 'two_sided'"));
 }
 

@@ -53,7 +53,7 @@ TEST_CASE("Config: what a missing value becomes goes by who knows a mean") {
   CHECK(decoded(config_base).fill.kind == Kind::drop);  // raw
 }
 
-TEST_CASE("Config: codes, kind and decimal sign of the chosen format reach its decoder") {
+TEST_CASE("Config: codes, kind and decimal separator of the chosen format reach its decoder") {
   const auto csv =
       decoded(csv_text("missing = [-999, 65535]\nwhere = \"kind = reading\"\ndecimal = \",\"\ndelimiter = "
                        "\";\"\nshift = -1e8"));
@@ -93,13 +93,13 @@ TEST_CASE("Config: wrong codes, fills, kinds and signs are refused where they st
         Lines{"device.toml:14:9: error: 'decode.csv.where' is 'type = reading', but column 'type' is not in "
               "'decode.csv.columns'"});
   CHECK(csv("where = \"3 = reading\"") == Lines{"device.toml:14:9: error: 'decode.csv.where' is '3 = "
-                                                "reading', but column '3' is beyond the last of "
+                                                "reading', but column '3' is beyond the last column of "
                                                 "'decode.csv.columns'"});
   CHECK(csv("where = \"0 = reading\"") == Lines{});
   CHECK(
       csv("decimal = \",\"") ==
       Lines{"device.toml:14:11: error: 'decode.csv.decimal' and 'decode.csv.delimiter' are both ',': numbers "
-            "would be split at the decimal sign; use another delimiter, such as ';'"});
+            "would be split at the decimal separator; use a different delimiter, such as ';'"});
   CHECK(csv("decimal = \"x\"") ==
         Lines{"device.toml:14:11: error: 'decode.csv.decimal' is 'x', must be '.' or ','"});
   // Keys of unused formats are not checked.

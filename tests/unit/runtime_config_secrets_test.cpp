@@ -60,7 +60,7 @@ TEST_CASE("Config secrets: a password that was typed into the command line is wa
   const auto typed = texts(with_sets({key + "=hunter2"}));
   REQUIRE(typed.size() == 1);
   CHECK(typed[0].starts_with("--set " + key + ": warning: " + key +
-                             " is on the command line, which every process on this machine can read"));
+                             " is on the command line, where every process on this machine can read it"));
   CHECK(typed[0].find("hunter2") == std::string::npos);
   CHECK(texts(with_sets({key + "=${SITE}"})).empty());
   CHECK(texts(with_sets({"source.kafka.properties.ssl.key.location=/etc/key.pem"})).empty());
@@ -101,7 +101,8 @@ TEST_CASE("Config secrets: an error of any key shows what it refuses as it was w
   };
   const std::string reference = "${file:" + file + "}";
   CHECK(refused("job.seed", reference) ==
-        "--set job.seed: error: 'job.seed' must be an integer, not what \"" + reference + "\" stands for");
+        "--set job.seed: error: 'job.seed' must be an integer, not the value that \"" + reference +
+            "\" resolves to");
   for (const std::string key : {"batch.tick", "buffer.rows", "train.loss", "train.optimizer.lr", "model.name",
                                 "decode.format", "source.start", "sync.collective", "job.devices",
                                 "http.listen", "decode.raw.shape", "source.partitions"})

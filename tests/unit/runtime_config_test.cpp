@@ -52,7 +52,7 @@ TEST_CASE("Config: wrong types have a place and say what they are") {
   CHECK(one("[device]\nid = 7") ==
         Lines{"device.toml:9:6: error: 'device.id' must be a string, not the integer 7"});
   CHECK(one("[source.kafka.properties.x]\ny = [1]") ==
-        Lines{"device.toml:9:5: error: 'source.kafka.properties.x.y' must be a string, a number or true or "
+        Lines{"device.toml:9:5: error: 'source.kafka.properties.x.y' must be a string, a number, true or "
               "false, not the list [1]"});
   CHECK(problems_of("batch = 5\n" + config_base) ==
         Lines{"device.toml:1:1: error: 'batch' must be a table of keys, not the integer 5"});
@@ -77,7 +77,8 @@ TEST_CASE("Config: values out of range have a place") {
   CHECK(one("[decode]\nraw.shape = [1, 0]") ==
         Lines{"device.toml:9:13: error: 'decode.raw.shape' has an item that is 0, must be at least 1"});
   CHECK(one("[decode]\nraw.shape = [100000, 100000]") ==
-        Lines{"device.toml:9:13: error: 'decode.raw.shape' has 10000000000 values, at most 10000000"});
+        Lines{"device.toml:9:13: error: 'decode.raw.shape' describes 10000000000 values per row, must be at "
+              "most 10000000"});
   CHECK(one("[device]\nthreads = 0") ==
         Lines{"device.toml:9:11: error: 'device.threads' is 0, must be at least 1"});
   CHECK(problems_of("version = 2\n" + config_base.substr(12)) ==
@@ -111,7 +112,7 @@ TEST_CASE("Config: keys of later work are accepted as the canonical file shows t
   CHECK(one("[device]\ntype = \"cuda\"").empty());
   CHECK(one("[sync]\npolicy = \"auto\"\nbudget = \"2 GB/month\"") == Lines{});
   CHECK(one("[sync]\nbudget = \"2 GB\"") == Lines{"device.toml:9:10: error: 'sync.budget' is '2 GB', must be "
-                                                  "like 0.1 of stream, 50 kB/s or 2 GB/month"});
+                                                  "a budget such as 0.1 of stream, 50 kB/s or 2 GB/month"});
   CHECK(one("[decode]\nformat = \"avro\"") ==
         Lines{"device.toml:9:10: error: 'decode.format' = 'avro' is not in this version"});
   CHECK(one("[decode]\non_error = \"dead_letter\"") ==
@@ -132,30 +133,27 @@ TEST_CASE("Config: keys of later work are accepted as the canonical file shows t
 TEST_CASE("Config: contradictions between keys are found") {
   const auto one = [](const std::string& line) { return problems_of(config_base + line + "\n"); };
   CHECK(one("[batch]\nmin = 100\nmax = 50") ==
-        Lines{"device.toml:9:7: error: 'batch.min' is 100, above 'batch.max' = 50"});
-  CHECK(
-      one("[batch]\npolicy = \"fixed\"\nrows = 2000") ==
-      Lines{
-          "device.toml:10:8: error: 'batch.rows' is 2000, outside of 'batch.min' = 1 to 'batch.max' = 128"});
-  CHECK(
-      one("[buffer]\nrows = 100") ==
-      Lines{"device.toml:9:8: error: 'buffer.rows' is 100, but a batch of 'batch.max' = 128 rows must fit"});
+        Lines{"device.toml:9:7: error: 'batch.min' is 100, must be at most 'batch.max' = 50"});
+  CHECK(one("[batch]\npolicy = \"fixed\"\nrows = 2000") ==
+        Lines{"device.toml:10:8: error: 'batch.rows' is 2000, must be from 'batch.min' = 1 to 'batch.max' = "
+              "128"});
+  CHECK(one("[buffer]\nrows = 100") == Lines{"device.toml:9:8: error: 'buffer.rows' is 100, must be at least "
+                                             "'batch.max' = 128: the buffer must hold a batch"});
   CHECK(
       one("[batch]\ntick = \"1s\"") ==
       Lines{"device.toml:9:8: warning: 'batch.max_wait' is 200ms, below 'batch.tick' = 1s: every round ends "
             "after 200ms, before the end of its tick"});
   CHECK(one("[batch]\nmax_wait = \"6s\"") ==
-        Lines{"device.toml:9:12: error: 'sync.deadline' is 5s, must be above 'batch.max_wait' = 6s: a device "
-              "that waits for rows is not lost"});
+        Lines{"device.toml:9:12: error: 'sync.deadline' is 5s, must be above 'batch.max_wait' = 6s: "
+              "otherwise a device that waits for rows is considered lost"});
   CHECK(one("[model]\nclasses = 1") == Lines{"device.toml:9:11: error: 'model.classes' is 1, must be at "
                                              "least 2 for train.loss = 'cross_entropy'"});
   CHECK(one("[train]\nloss = \"mse\"\n[model]\nclasses = 10") ==
-        Lines{"device.toml:11:11: warning: 'model.classes' has no effect with train.loss = 'mse' "
-              "(model.outputs has)"});
-  CHECK(
-      one("[train]\nloss = \"mse\"\n[evaluate]\nheld_out.path = \"rows\"") ==
-      Lines{"device.toml:11:17: warning: 'evaluate.held_out.path' has no effect with train.loss = 'mse': its "
-            "rows' accuracy is measured, which needs classes"});
+        Lines{"device.toml:11:11: warning: 'model.classes' has no effect with train.loss = 'mse'; use "
+              "model.outputs"});
+  CHECK(one("[train]\nloss = \"mse\"\n[evaluate]\nheld_out.path = \"rows\"") ==
+        Lines{"device.toml:11:17: warning: 'evaluate.held_out.path' has no effect with train.loss = 'mse': "
+              "held-out evaluation measures accuracy, which requires classes"});
   CHECK(one("[decode]\nformat = \"json\"") ==
         Lines{"device.toml:9:10: error: 'decode.json.features' is required for decode.format = 'json'",
               "device.toml:9:10: error: 'decode.json.target' is required for decode.format = 'json'"});
@@ -176,7 +174,7 @@ TEST_CASE("Config: names, addresses and what is required") {
         Lines{"device.toml:9:6: error: 'device.id' is '', must be 1 to 64 letters, digits, '.', '_' or '-'"});
   CHECK(one("[sync]\nbind = \"0.0.0.0\"") ==
         Lines{"device.toml:9:8: error: 'sync.bind' is '0.0.0.0', must be one interface or address: peer "
-              "traffic must not be open to all"});
+              "traffic must not be accepted on all interfaces"});
   for (const char* bad :
        {"9464", "localhost", "localhost:", ":80", "h:65536", "h:-1", "a b:80", "h:80x", "[::1]:9464"}) {
     CHECK(one("[http]\nlisten = \"" + std::string(bad) + "\"") ==
@@ -188,7 +186,7 @@ TEST_CASE("Config: names, addresses and what is required") {
   }
   CHECK(one("[http]\nlisten = \"0.0.0.0:9464\"") ==
         Lines{"device.toml:9:10: error: 'http.listen' is '0.0.0.0:9464', which other machines can reach: "
-              "'http.token_file' must name a file with the token that clients need"});
+              "'http.token_file' must name a file with the token that clients must send"});
   CHECK(one("[http]\nlisten = \"0.0.0.0:9464\"\ntoken_file = \"/run/secrets/t\"").empty());
   CHECK(problems_of("[job]\nname = \"m\"\n[source]\ntype = \"kafka\"\n") ==
         Lines{"device.toml: error: 'source.topics' is required",
@@ -219,7 +217,7 @@ TEST_CASE("Config: every problem is found in one run, errors before warnings, in
             config_base.substr(config_base.find("[source]"))) ==
         Lines{"device.toml:2:1: error: unknown key 'job.naem' - did you mean 'name'?",
               "device.toml:4:10: error: 'http.listen' is '0.0.0.0:1', which other machines can reach: "
-              "'http.token_file' must name a file with the token that clients need",
+              "'http.token_file' must name a file with the token that clients must send",
               "device.toml:6:7: error: 'batch.min' is -1, must be at least 1",
               "device.toml:8:9: error: 'log.level' must be a string, not the integer 3",
               "device.toml: error: 'job.name' is required"});
@@ -268,7 +266,7 @@ TEST_CASE("Config: reading transactions that may be aborted is warned of") {
   CHECK(warned.usable());
   CHECK(warned.problems[0].text() ==
         "--set " + key +
-            ": warning: 'isolation.level' is 'read_uncommitted': rows of transactions that are aborted later "
-            "are trained, too (default: read_committed)");
+            ": warning: 'isolation.level' is 'read_uncommitted': rows of aborted transactions would be "
+            "trained; use 'read_committed' (the default)");
   CHECK(with_sets({key + "=read_committed"}).problems.empty());
 }

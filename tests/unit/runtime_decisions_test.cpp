@@ -130,7 +130,7 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   SUBCASE("a line less") {
     changed.erase(changed.begin() + 4);
     CHECK(contains(say(changed),
-                   path + ": line 5: round 4 where round 3 of view 2 should be: lines are missing"));
+                   path + ": line 5: found round 4, but round 3 of view 2 is next: lines are missing"));
   }
   SUBCASE("the whole of it twice") {
     changed.insert(changed.end(), lines.begin(), lines.end());
@@ -203,23 +203,24 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   CAPTURE(said);
   CHECK(contains(said, "The gradients of 104 rows were averaged"));
   CHECK(contains(said, "Each device sent all parameters uncompressed, summed by gather: a payload of"));
-  CHECK(contains(said, "a was assigned 40 rows: 0 waiting, and 500.0 rows/s in a tick of 100 ms."));
+  CHECK(contains(said, "a was assigned 40 rows: 0 rows waiting, 500.0 rows/s arriving, tick of 100 ms."));
+  CHECK(
+      contains(said,
+               "b was assigned 64 rows: 0 rows waiting, 10000.0 rows/s arriving, tick of 100 ms; limited by "
+               "buffer.rows."));
   CHECK(contains(said,
-                 "b was assigned 64 rows: 0 waiting, and 10000.0 rows/s in a tick of 100 ms; limited by "
-                 "its memory."));
-  CHECK(contains(
-      said,
-      "c was assigned 0 rows: 0 waiting, and 0.0 rows/s in a tick of 100 ms: it does not wait for rows."));
+                 "c was assigned 0 rows: 0 rows waiting, 0.0 rows/s arriving, tick of 100 ms: it does not "
+                 "wait for rows."));
   CHECK(contains(said,
-                 "a was ready last, 85 ms after the round before: 80 ms waiting for its rows, 5.0 ms "
-                 "computing; b waited longest for it, 50 ms."));
+                 "a was ready last, 85 ms after the previous round: 80 ms waiting for rows, 5.0 ms "
+                 "computing; b waited longest for it: 50 ms."));
   CHECK(contains(story.sentences[0], "averaged"));
   CHECK(contains(story.sentences[1], "was ready last"));
-  CHECK(contains(story.sentences[2], "Next: rows of"));
+  CHECK(contains(story.sentences[2], "Rows of the next round"));
   CHECK(contains(said, "Maximum wait for rows: 80 ms; maximum compute time: 5.0 ms; exchange: unknown"));
   const auto first = explain_round(view, nullptr, rounds[0], &rounds[1]);
   CHECK(first.devices[1].sync_s == doctest::Approx(0.003));
-  CHECK(contains(first.sentences[2], "Next: rows of a 40, b 64 and c 0; the round starts within 200 ms."));
+  CHECK(contains(first.sentences[2], "Rows of the next round: a 40, b 64 and c 0; it starts within 200 ms."));
   CHECK(contains(first.sentences[3], "first round of the view"));
   CHECK(contains(first.sentences[4], "exchange: 3.0 ms"));
 }

@@ -140,7 +140,8 @@ TEST_CASE("Health: a device all of whose rows are refused is not ready within ha
   CHECK(it.ready());
   it.wait(3s, [&] { it.drop(DropReason::bad_label, 1); });
   CHECK(it.holding() == "rows_refused");
-  CHECK(it.why() == "the last 583 rows were rejected, none was valid for 31 s; most often: malformed");
+  CHECK(it.why() ==
+        "the last 583 rows were rejected, no row was valid for 31 s; most frequent reason: malformed");
   it.train();
   it.wait(1s);
   CHECK(it.ready());
@@ -186,7 +187,7 @@ TEST_CASE("Health: rows of another kind and context are no bad ones, and do not 
     it.drop(DropReason::malformed, 1);
   });
   CHECK(it.holding() == "rows_refused");
-  CHECK(contains(it.why(), "most often: malformed"));
+  CHECK(contains(it.why(), "most frequent reason: malformed"));
 }
 
 TEST_CASE("Health: of a stream that never had a good row one bad row is enough") {
@@ -194,7 +195,8 @@ TEST_CASE("Health: of a stream that never had a good row one bad row is enough")
   it.status.records_consumed += 1;
   it.drop(DropReason::wrong_type, 1);
   it.wait(32s);
-  CHECK(it.why() == "the last 1 row was rejected, none was valid for 31 s; most often: wrong_type");
+  CHECK(it.why() ==
+        "the last 1 row was rejected, no row was valid for 31 s; most frequent reason: wrong_type");
 }
 
 TEST_CASE("Health: rows that wait for the group are good ones") {
@@ -213,7 +215,7 @@ TEST_CASE("Health: rows that wait for the group are good ones") {
 TEST_CASE("Health: records that hold no row are no rows") {
   Patient it;
   it.wait(35s, [&] { it.status.records_consumed += 5; });
-  CHECK(it.why() == "the last 175 records contained no row, for 34 s");
+  CHECK(it.why() == "no rows in the last 175 records, for 34 s");
 }
 
 TEST_CASE("Health: a model whose batches are never finite is not ready") {
@@ -225,7 +227,7 @@ TEST_CASE("Health: a model whose batches are never finite is not ready") {
     it.drop(DropReason::nonfinite_batch, 8);
   });
   CHECK(it.holding() == "batches_lost");
-  CHECK(contains(it.why(), "248 rows are dropped: the model has diverged"));
+  CHECK(contains(it.why(), "248 rows were dropped: the model has diverged"));
 }
 
 TEST_CASE("Health: a loss that is not finite is found at once") {
@@ -248,7 +250,8 @@ TEST_CASE("Health: a loss far above that of guessing is not ready, unless it com
   CHECK(it.ready());
   it.wait(10s, [&] { it.train(); });
   CHECK(it.why() ==
-        "the loss is 37, that of a constant guess 2.3, and has not fallen for 34 s: the model has diverged");
+        "the loss is 37, far above the 2.3 of a constant prediction, and has not halved for 34 s: the model "
+        "has diverged");
   it.status.own_loss = 22;
   it.wait(1s);
   CHECK(it.ready());
@@ -309,7 +312,7 @@ TEST_CASE(
   CHECK(it.why() == "t:3 is not read: the topic has 3 partitions now");
   it.status.set_topics({{.name = "t", .partitions = 4, .leaderless = {3}}});
   it.wait(1s);
-  CHECK(it.why() == "t:3 is not read: it has no leader");
+  CHECK(it.why() == "t:3 is not read: the partition has no leader");
   it.status.set_topics({{.name = "t", .partitions = 4, .leaderless = {2}}});
   it.wait(1s);
   CHECK(it.ready());
@@ -334,7 +337,7 @@ TEST_CASE("Health: rows that wait while the group applies nothing are a reason a
   it.wait(118s);
   CHECK(it.ready());
   it.wait(5s);
-  CHECK(it.why() == "rows wait, and the group has applied no round for 2 min");
+  CHECK(it.why() == "rows are waiting, but the group has applied no round for 2 min");
   it.status.world = 0;
   it.wait(1s);
   CHECK(it.holding() == "forming");
@@ -421,8 +424,9 @@ TEST_CASE("Health: partitions that nobody claims are those trained before, and t
   CHECK(it.status.unclaimed() == std::vector<std::string>{"u:7", "t:4", "t:1", "t:2"});
   CHECK(it.metric("unclaimed_partitions") == 4);
   CHECK(it.ready());
-  CHECK(it.status.health().findings.at(0).phrase ==
-        "no device of the group claims u:7, t:4, t:1, and 1 more: assign them to one (source.partitions)");
+  CHECK(
+      it.status.health().findings.at(0).phrase ==
+      "no device of the group claims u:7, t:4, t:1, and 1 more: assign them to a device (source.partitions)");
   it.status.set_claims({.known = true, .claimed = {"t:3", "t:0", "t:1", "t:2", "t:4"}, .trained = {}});
   it.wait(1s);
   CHECK(it.status.unclaimed().empty());

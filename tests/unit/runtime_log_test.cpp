@@ -172,7 +172,7 @@ TEST_CASE("Log: a repeated message is said once and counted, then told") {
     logger.value()->write(Level::info, "broker is away");  // another level is another message
   });
   CHECK(lines_of(text) == 3);
-  CHECK(contains(text, "level=warn msg=\"broker is away ... and 41 more\"\n"));
+  CHECK(contains(text, "level=warn msg=\"broker is away (repeated 41 times)\"\n"));
   CHECK(contains(text, "level=info msg=\"broker is away\"\n"));
 }
 
@@ -230,9 +230,9 @@ TEST_CASE("Log: an unknown level or format is refused with the choices; the null
   const auto level = make_logger("loud", "auto", metrics);
   REQUIRE(!level);
   CHECK(level.error().code == ErrorCode::invalid_config);
-  CHECK(level.error().message == "log.level = 'loud' is none of debug, info, warn, error");
+  CHECK(level.error().message == "log.level = 'loud' must be one of: debug, info, warn, error");
   const auto format = make_logger("info", "xml", metrics);
   REQUIRE(!format);
-  CHECK(format.error().message == "log.format = 'xml' is none of auto, pretty, logfmt, json");
+  CHECK(format.error().message == "log.format = 'xml' must be one of: auto, pretty, logfmt, json");
   CHECK(on_pipe([] { make_null_logger()->write(Level::error, "nothing"); }).empty());
 }

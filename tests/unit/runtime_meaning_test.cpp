@@ -132,9 +132,8 @@ TEST_CASE(
     return all + "]";
   };
   CHECK(refusal({.features = names(-5)}, {.features = names(1234)}) ==
-        "its values have a different meaning: features [3000 of them, number 1234 is sensor1234], here [3000 "
-        "of "
-        "them, number 1234 is sensor1235]");
+        "its values have a different meaning: features [3000 entries, entry 1234 is sensor1234], here [3000 "
+        "entries, entry 1234 is sensor1235]");
   Job long_names;
   long_names.features = "[\"" + std::string(600'000, 'x') + "\"]";
   const Meaning meaning = long_names.owner().meaning;

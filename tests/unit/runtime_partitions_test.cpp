@@ -85,7 +85,7 @@ TEST_CASE("Partitions: each is on the status page, and what happens to one is sa
   CHECK(look() ==
         std::vector<std::string>{
             "error: another log topic=b partition=4 offset=5 low=0 high=5",
-            "error: every partition of this device is stopped: it stays in the group without rows"});
+            "error: every partition of this device is stopped: the device stays in the group without rows"});
   source.states[0].stopped.clear();
   CHECK(look() ==
         std::vector<std::string>{"info: a stopped partition is read again topic=a partition=0 offset=7 "

@@ -198,16 +198,16 @@ TEST_CASE("Scenario: what is wrong in a script is named with its line and word")
   said("at 1 kill 1.0\n", "day.txt:1: ", "'1.0'");
   said("at 1 kill b\nat 2 stop b\n", "day.txt:2: ", "killed and not restarted");
   said("at 1 kill edge\n", "day.txt:1: ", "'edge'");
-  said("at 1 kill\n", "day.txt:1: ", "a line is: at SECOND");
-  said("at 1 kill b now\n", "day.txt:1: ", "a line is: at SECOND");
-  said("at 1 link b\n", "day.txt:1: ", "a line is: at SECOND");
+  said("at 1 kill\n", "day.txt:1: ", "expected: at SECOND");
+  said("at 1 kill b now\n", "day.txt:1: ", "expected: at SECOND");
+  said("at 1 link b\n", "day.txt:1: ", "expected: at SECOND");
   said("at 1 link b 1mb\n", "day.txt:1: ", "'1mb'");
   said("at 1 link b 1mbit far\n", "day.txt:1: ", "far");
   said("\nat 1 start b\n", "day.txt:2: ", "only a killed device");
   said("at 1 kill b\nat 2 kill b\n", "day.txt:2: ", "killed and not restarted");
-  said("at 1 stop b\nat 2 kill b\n", "day.txt:2: ", "has left and cannot return");
-  said("at 1 stop b\nat 2 stop b\n", "day.txt:2: ", "has left and cannot return");
-  said("at 2 kill b\nat 1 start b\n", "day.txt:2: ", "in order of time");
+  said("at 1 stop b\nat 2 kill b\n", "day.txt:2: ", "has been stopped and cannot return");
+  said("at 1 stop b\nat 2 stop b\n", "day.txt:2: ", "has been stopped and cannot return");
+  said("at 2 kill b\nat 1 start b\n", "day.txt:2: ", "chronological order");
 }
 
 TEST_CASE("Scenario: numbers that no clock can count and parts that no device has are refused by name") {

@@ -277,7 +277,7 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
   };
   CHECK(contains(problem("cnn", layout), "its model is 'lenet5', not 'cnn'"));
   CHECK(contains(problem("lenet5", layout_of(21, 3)),
-                 "20 parameters and 3 buffers of float32, the model has 21 and 3"));
+                 "20 parameters and 3 buffer elements of float32, the model has 21 and 3"));
   CHECK(contains(problem("lenet5", layout_of(20, 3, Scalar::f64)), "20 and 3 of float64"));
   std::string newer = slurp(folder.file("a.state"));
   newer[8] = 9;
@@ -288,7 +288,7 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
            {std::string(500, 'x'),
             "it is a text file, not a state of Rivulet (final.state, checkpoints/*.ckpt)"},
            {std::string("\x40\0\0\0\0\0\0\0{\"__metadata__\"", 22),
-            "it is a safetensors file (rivulet checkpoint"},
+            "it is a safetensors file, as written by rivulet checkpoint"},
            {"PK\x03\x04 and so on", "it is a file saved by torch (rivulet model inspect), not a state"}}) {
     spill(folder.file("a.state"), bytes);
     CHECK_MESSAGE(contains(problem("lenet5", layout), words), problem("lenet5", layout));
@@ -314,13 +314,13 @@ TEST_CASE("State file: of a key that makes other buffers the name and both value
   };
   for (const std::size_t features : {0U, 9U}) {
     CHECK(contains(problem(with(features, 2, 0), with(features, 0, 0)),
-                   "it was made with 'normalize.targets' = true, here it is false"));
+                   "it was written with 'normalize.targets' = true, here it is false"));
     CHECK(contains(problem(with(features, 0, 0), with(features, 2, 0)),
-                   "it was made with 'normalize.targets' = false, here it is true"));
+                   "it was written with 'normalize.targets' = false, here it is true"));
     CHECK(contains(problem(with(features, 0, 2), with(features, 0, 0)),
-                   "it was made with 'train.class_weights' = 'auto', here it is none or a list"));
+                   "it was written with 'train.class_weights' = 'auto', here it is none or a list"));
     CHECK(contains(problem(with(features, 0, 0), with(features, 0, 2)),
-                   "it was made with 'train.class_weights' = none or a list, here it is 'auto'"));
+                   "it was written with 'train.class_weights' = none or a list, here it is 'auto'"));
   }
 }
 

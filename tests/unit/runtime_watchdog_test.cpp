@@ -135,7 +135,7 @@ TEST_CASE("Watchdog: a stalled thread ends the process with 70 and the stacks of
     CHECK(WEXITSTATUS(out.status) == 70);
     CHECK(out.seconds >= to_seconds(deadline));
     CHECK(out.seconds < testing::deadline_slack * to_seconds(deadline));
-    CHECK(contains(out.errors, "watchdog: thread '" + names[i] + "' has not stepped for "));
+    CHECK(contains(out.errors, "watchdog: thread '" + names[i] + "' has made no progress for "));
     for (const char* thread : {" train\n", " ingest\n", " comm\n", " watchdog\n"})
       CHECK(contains(out.errors, thread));
     CHECK(contains(out.errors, "stalled_in_training"));

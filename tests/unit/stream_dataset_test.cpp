@@ -96,12 +96,12 @@ TEST_CASE("Dataset: a broken IDX file is an error that names file and byte") {
     CHECK(error.message.find(words) != std::string::npos);
   };
   says(attempt(images(3, 2).substr(0, 20), labels(3)),
-       "train-images-idx3-ubyte, byte 20: the header specifies 12 bytes of values, the file has 4");
+       "train-images-idx3-ubyte, byte 20: the header specifies 12 bytes of values, the file contains 4");
   says(attempt(images(3, 2), labels(4)), "train-labels-idx1-ubyte, byte 4: 4 labels, but");
   says(attempt("PNG....", labels(3)), "train-images-idx3-ubyte, byte 0: not an IDX file");
   says(attempt("", labels(3)), "byte 0");
   says(attempt(std::string("\0\0\x0d\3", 4) + images(1, 1), labels(3)), "byte 2");
-  says(attempt(std::string("\0\0\x08\3\0\0", 6), labels(3)), "byte 6: the header ends early");
+  says(attempt(std::string("\0\0\x08\3\0\0", 6), labels(3)), "byte 6: the file ends inside the header");
   says(attempt(std::string("\0\0\x08\3", 4) + std::string(12, '\xff'), labels(3)), "too large");
   says(attempt("\x1f\x8b\x08 not gzip", labels(3)), "cannot be decompressed");
 }

@@ -48,7 +48,7 @@ TEST_CASE("Decoder: text in Confluent's frame is read, binary in it is named") {
     const auto read = read_text(config, framed(42, "\x02\x08temp\x01"));
     CHECK(read.rows.empty());
     CHECK(read.drops == std::vector{DropReason::malformed});
-    CHECK(read.details.at(0) == "looks like Avro or Protobuf in Confluent's framing, schema 42");
+    CHECK(read.details.at(0) == "looks like Avro or Protobuf in Confluent's wire format, schema 42");
   }
   // A single zero is not a frame, nor is UTF-16.
   CHECK(stream::text_body(record_of(std::string(5, '\0')).value, stream::TextKind::json).binary == false);
@@ -81,9 +81,9 @@ TEST_CASE("Decoder: a decimal comma, where it is configured") {
     if (entry->name != "csv") continue;
     const auto made = entry->make(csv);
     REQUIRE_FALSE(made);
-    CHECK(
-        made.error().message ==
-        "decode.csv.delimiter and decode.csv.decimal are both \",\": a number would end at its decimal sign");
+    CHECK(made.error().message ==
+          "decode.csv.delimiter and decode.csv.decimal are both \",\": a number would end at its decimal "
+          "separator");
   }
 }
 

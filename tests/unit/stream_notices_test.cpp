@@ -47,7 +47,7 @@ TEST_CASE("Notices: commits are silent unless they fail") {
   notices.committed(0);
   CHECK_FALSE(notices.take(TimePoint(1s)).has_value());
   notices.committed(16);
-  CHECK(notices.take(TimePoint(1s))->message.find("a commit failed: ") == 0);
+  CHECK(notices.take(TimePoint(1s))->message.find("an offset commit failed: ") == 0);
 }
 
 TEST_CASE("Notices: the brokers are out of reach from when the last is gone until one is there again") {

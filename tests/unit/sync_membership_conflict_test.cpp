@@ -65,7 +65,8 @@ TEST_CASE("Membership: a partition claimed twice names both devices and the part
   g.start(b);
   g.run(20s);
   check_waits(g, {"a", "b"},
-              "partition mnist:a is claimed by a and by b; every device needs its own (source.partitions)");
+              "partition mnist:a is claimed by a and by b; every device needs its own partitions "
+              "(source.partitions)");
 }
 
 TEST_CASE(

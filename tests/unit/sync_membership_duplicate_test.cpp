@@ -29,7 +29,8 @@ MembershipConfig twin(Group& g, std::uint32_t devices) {
 }
 
 const std::string keeps =
-    "device a is running on host host-a (pid 100) and keeps its place, because this one cannot replace it: ";
+    "device a is running on host host-a (pid 100) and keeps its place, because this process cannot replace "
+    "it: ";
 
 const std::string or_is_another = ". If these are two devices, give each its own device.id";
 
@@ -54,7 +55,7 @@ TEST_CASE("Membership: a second process with a state of another run leaves the f
   g.nodes.at("twin").membership->announce_state({9, 500}, "d", 5000);
   check_kept(
       g, {"a", "b"},
-      "the saved state 9.500 of a is of a different run: the control topic of job mnist has 1 views. To "
+      "the saved state 9.500 of a belongs to a different run: the control topic of job mnist has 1 views. To "
       "start over, start every device with --new-run");
 }
 
@@ -83,7 +84,8 @@ TEST_CASE("Membership: a second process with another configuration displaces nob
   other.hello.partitions = {"mnist:b"};
   claims.start(other, "twin");
   check_kept(claims, {"a", "b"},
-             "partition mnist:b is claimed by b and by a; every device needs its own (source.partitions)");
+             "partition mnist:b is claimed by b and by a; every device needs its own partitions "
+             "(source.partitions)");
 }
 
 TEST_CASE("Membership: a session that waits for others keeps its place as well") {

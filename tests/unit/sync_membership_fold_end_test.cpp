@@ -166,7 +166,7 @@ TEST_CASE("Fold: a new run is refused while somebody is in the present one") {
   CHECK(new_run_by(s.fold, "b") == NewRun::refused);
   CHECK(
       why_no_new_run(s.fold, "mnist", "b") ==
-      "run 1 of job mnist has not ended: a (host host-a, pid 100) runs in it, or was killed without "
+      "run 1 of job mnist has not ended: a (host host-a, pid 100) is still in it, or was killed before "
       "leaving it. Nothing was changed. End the run with 'rivulet stop --job mnist', then start all devices "
       "with --new-run; or start this one without "
       "it");

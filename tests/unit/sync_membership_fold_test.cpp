@@ -116,7 +116,7 @@ TEST_CASE("Fold: different configurations, a partition claimed twice or too many
   twice.ready("a", first);
   twice.ready("b", second);
   CHECK(text_of(why_not_closable(twice.fold, 2)) ==
-        "partition t:0 is claimed by a and by b; every device needs its own (source.partitions)");
+        "partition t:0 is claimed by a and by b; every device needs its own partitions (source.partitions)");
   twice.close("a", first);
   CHECK(twice.fold.view.number == 0);
 

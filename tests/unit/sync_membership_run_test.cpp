@@ -33,9 +33,10 @@ TEST_CASE("Membership: a state of another run is refused at once, with what to d
   const auto& error = group.nodes.at("a").error;
   REQUIRE(error);
   CHECK(error->code == ErrorCode::invalid_config);
-  CHECK(error->message ==
-        "the saved state 3.500 of a is of a different run: the control topic of job mnist has 0 views. To "
-        "start over, start every device with --new-run");
+  CHECK(
+      error->message ==
+      "the saved state 3.500 of a belongs to a different run: the control topic of job mnist has 0 views. To "
+      "start over, start every device with --new-run");
   CHECK_FALSE(group.nodes.at("b").error);
 }
 
@@ -145,7 +146,8 @@ TEST_CASE(
   g.nodes.at("c").membership->announce_state({1, 40}, "d40", 400);
   g.run(500ms);
   CHECK(g.error("c") ==
-        "invalid_config: the saved state 1.40 of c is of an earlier run: run 2 of job mnist began after view "
+        "invalid_config: the saved state 1.40 of c belongs to an earlier run: run 2 of job mnist began after "
+        "view "
         "1. "
         "Start this device with --new-run, too: its old checkpoints are kept aside");
   g.start("c", 3);  // empty

@@ -61,8 +61,9 @@ void check_alone(Group& g, const MembershipConfig& stranger, const std::string& 
 }
 
 const std::string kept =
-    ". The group keeps the configuration of its last view while a device has it, so x is rejected: start "
-    "it with that one, or end the job with 'rivulet stop' and start all devices with the new one";
+    ". The group keeps the configuration of its last view while a device uses it, so x is rejected: "
+    "start it with that configuration, or end the job with 'rivulet stop' and start all devices with the new "
+    "one";
 
 }  // namespace
 
@@ -87,7 +88,8 @@ TEST_CASE("Membership: a stranger that claims a member's partition is rejected a
   auto stranger = g.config("x", 3);
   stranger.hello.partitions = {"mnist:b", "mnist:x"};
   check_alone(g, stranger,
-              "partition mnist:b is claimed by b and by x; every device needs its own (source.partitions). b "
+              "partition mnist:b is claimed by b and by x; every device needs its own partitions "
+              "(source.partitions). b "
               "had it in the last view, so x is rejected");
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("Settling: of loops that all want to change something one does, and th
   const auto collective = eager(Role::collective, "b");
   Loops group({&compression, &collective});
   CHECK(group.round() == std::vector<std::string>{"compression/a"});
-  CHECK(group.why.find("a has changed: others wait for 20 rounds") != std::string::npos);
+  CHECK(group.why.find("a has changed: other controllers wait for 20 rounds") != std::string::npos);
   // The controller of the last change may change again without waiting.
   for (std::size_t i = 0; i < window; ++i) CHECK(group.round() == std::vector<std::string>{"compression/a"});
 }

@@ -65,10 +65,11 @@ ModelNeeds needs(const ModelConfig& config) {
 }  // namespace
 
 extern const ModelEntry model_cnn;
-const ModelEntry model_cnn{.name = "cnn",
-                           .help = "three convolutions with batch norm, for images such as 3 x 32 x 32",
-                           .make = make,
-                           .needs = needs,
-                           .linear_last = true};
+const ModelEntry model_cnn{
+    .name = "cnn",
+    .help = "three convolutional layers with batch norm, for images such as 3 x 32 x 32",
+    .make = make,
+    .needs = needs,
+    .linear_last = true};
 
 }  // namespace rivulet::devices

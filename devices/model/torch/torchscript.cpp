@@ -50,7 +50,7 @@ std::string state_name(const Settings& settings) {
 
 extern const ModelEntry model_torchscript;
 const ModelEntry model_torchscript{.name = name,
-                                   .help = "a user's module, saved by torch.jit, in model.file",
+                                   .help = "a TorchScript module, loaded from model.file",
                                    .make = make,
                                    .try_out = try_script,
                                    .keys = keys,

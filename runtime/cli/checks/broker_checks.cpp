@@ -14,11 +14,12 @@ namespace {
 
 constexpr Duration patience = std::chrono::seconds(5);
 constexpr Duration coordinator_patience = std::chrono::seconds(15);  // a new Kafka has no coordinator yet
-constexpr const char* rights_hint = "kafka-acls.sh --add ...: see docs/howto/secure.md";
+constexpr const char* rights_hint =
+    "if rights are missing, add them with kafka-acls.sh --add (docs/howto/secure.md)";
 
 constexpr const char* address_hint =
-    "a client connects to the address that a broker advertises, not to bootstrap.servers: this "
-    "machine must reach it (advertised.listeners of that broker, DNS, firewalls)";
+    "bootstrap.servers is only the first contact; clients then connect to the address that each broker "
+    "advertises: check advertised.listeners of the broker, DNS and firewalls";
 
 /// Returns the hint for a request that was rejected or got no answer.
 const char* hint_for(const Error& error) {
@@ -50,7 +51,8 @@ Check topic_check(const Config& config, const std::string& topic) {
   const std::string name = "topic " + topic;
   const auto found = stream::find_topic(properties, topic, patience);
   if (!found)
-    return {name, CheckLevel::fail, found.error().message, "is the broker up? May this user see the topic?"};
+    return {name, CheckLevel::fail, found.error().message,
+            "check that the broker runs and that this user has the right to DESCRIBE the topic"};
   if (!found.value())
     return {name, CheckLevel::fail, "does not exist on " + brokers_in(config),
             "check the name, or create it: kafka-topics.sh --create --topic " + topic +
@@ -58,9 +60,10 @@ Check topic_check(const Config& config, const std::string& topic) {
   const int count = *found.value();
   for (const auto& [claimed, partition] : config.source.claims) {
     if (claimed == topic && partition >= count) {
-      return {name, CheckLevel::fail,
-              fmt::format("has partitions 0 to {}, this device claims {}", count - 1, partition),
-              "change source.partitions, or add partitions to the topic"};
+      return {
+          name, CheckLevel::fail,
+          fmt::format("has partitions 0 to {}, but this device claims partition {}", count - 1, partition),
+          "change source.partitions, or add partitions to the topic"};
     }
   }
   Status may = stream::try_leaders(properties, claimed_of(config, topic, count), patience);
@@ -82,7 +85,8 @@ Check absent_control_check(const Config& config, const std::string& topic) {
   const auto meant =
       topics ? nearest_but_number(config.job.name, stream::jobs_among(topics.value())) : std::string();
   if (!meant.empty())
-    return {"topic " + topic, CheckLevel::warn, "does not exist yet, but one exists for job '" + meant + "'",
+    return {"topic " + topic, CheckLevel::warn,
+            "does not exist yet, but the control topic of job '" + meant + "' exists",
             "check job.name: it must be equal on all devices of a job"};
   return {"topic " + topic, CheckLevel::ok, "does not exist yet; the first device creates it", ""};
 }
@@ -97,7 +101,7 @@ Check control_topic_check(const Config& config) {
   if (!found.value()) return absent_control_check(config, topic);
   if (*found.value() != 1)
     return {name, CheckLevel::fail, fmt::format("has {} partitions, exactly one is allowed", *found.value()),
-            "use another job.name, or delete this topic"};
+            "choose a different job.name, or delete this topic"};
   Status may = stream::try_leaders(properties, {{topic, {0, 0}}}, patience);
   if (may) may = stream::try_reading(properties, topic, 1, group_of(config), coordinator_patience);
   if (may) may = stream::try_writing(properties, topic, patience);

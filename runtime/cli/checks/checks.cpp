@@ -84,7 +84,8 @@ Check data_dir_check(const Config& config) {
   const std::string& dir = config.device.data_dir;
   const bool has_job = !config.job.name.empty();  // doctor does not need one
   if (const auto own = check_owner(dir, data_owner_of(config)); has_job && !own)
-    return {"data directory", CheckLevel::fail, own.error().message, "choose another with --data-dir"};
+    return {"data directory", CheckLevel::fail, own.error().message,
+            "choose a different directory with --data-dir"};
   std::error_code error;
   const auto made = missing_folders(dir);
   std::filesystem::create_directories(dir, error);
@@ -97,7 +98,7 @@ Check data_dir_check(const Config& config) {
     std::filesystem::remove(folder, error);  // removes the folders created by this check
   if (writable) return {"data directory", CheckLevel::ok, dir + " is writable", ""};
   return {"data directory", CheckLevel::fail, dir + " is not writable",
-          "create it for this user, or choose another with --data-dir"};
+          "create it with write access for this user, or choose a different directory with --data-dir"};
 }
 
 Check port_check(const std::string& listen) {
@@ -107,7 +108,7 @@ Check port_check(const std::string& listen) {
   const auto trouble = bind_trouble(address.value().first, address.value().second);
   if (trouble.empty()) return {"http port", CheckLevel::ok, listen + " is free", ""};
   return {"http port", CheckLevel::fail, fmt::format("{}: {}", listen, trouble),
-          "choose another with --http, for example --http 127.0.0.1:9465"};
+          "choose a different address or port with --http, for example --http 127.0.0.1:9465"};
 }
 
 Check token_check(const Config& config) {
@@ -115,7 +116,8 @@ Check token_check(const Config& config) {
     return {"http token", CheckLevel::ok, "not required on " + config.http.listen, ""};
   const auto access = Access::from_file(config.http.token_file);
   if (access) return {"http token", CheckLevel::ok, config.http.token_file, ""};
-  return {"http token", CheckLevel::fail, access.error().message, "for example: openssl rand -hex 24 > FILE"};
+  return {"http token", CheckLevel::fail, access.error().message,
+          "to create a token: openssl rand -hex 24 > FILE"};
 }
 
 Check device_check(const Config& config) {
@@ -128,10 +130,12 @@ Check device_check(const Config& config) {
 
 Check memory_check(const Config& config) {
   const auto plan = plan_memory(config, builtin_catalog());
-  if (!plan) return {"device.memory", CheckLevel::fail, plan.error().message, "see rivulet validate"};
+  if (!plan)
+    return {"device.memory", CheckLevel::fail, plan.error().message,
+            "run rivulet validate: it reports the file and the key"};
   if (const auto fits = plan.value().check(); !fits)
     return {"device.memory", CheckLevel::fail, fits.error().message,
-            "rivulet validate names the file and the key"};
+            "run rivulet validate: it reports the file and the key"};
   return {"device.memory", CheckLevel::ok, "needs " + plan.value().text(), ""};
 }
 
@@ -147,10 +151,11 @@ std::vector<Check> peer_checks(const Config& config) {
     // A device waits for brokers; another check reports them.
     const bool waits = error.code == ErrorCode::unavailable && config.sync.bind == "auto";
     const auto level = waits ? CheckLevel::warn : CheckLevel::fail;
-    return {{name, level, error.message, "name an interface or an address with --peer-bind"}};
+    return {{name, level, error.message, "set --peer-bind to an interface or an address of this machine"}};
   }
   if (auto why = unreachable_for_peers(config); !why.empty())
-    return {{name, CheckLevel::warn, std::move(why), "set sync.bind = \"auto\", an interface or an address"}};
+    return {{name, CheckLevel::warn, std::move(why),
+             "set sync.bind to \"auto\", or to an interface or address that peers can reach"}};
   const bool here = config.sync.advertise.empty() && is_this_machine(bound.value());
   return {{name, CheckLevel::ok, bound.value() + (here ? ", reachable only from this machine" : ""), ""}};
 }

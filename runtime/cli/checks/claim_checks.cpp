@@ -51,7 +51,7 @@ Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
                         unclaimed.size() == 1 ? "is" : "are"),
             ""};
   return {"partitions", CheckLevel::warn, "no device claims " + listed(unclaimed),
-          "their rows are not read: assign them to a device by source.partitions"};
+          "no device reads their rows: assign them to a device with source.partitions"};
 }
 
 std::vector<Check> claim_checks(const Config& config) {

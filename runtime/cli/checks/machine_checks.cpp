@@ -86,7 +86,7 @@ Check files_check() {
   const auto value = fmt::format("{} open files allowed", limit.rlim_cur);
   if (limit.rlim_cur >= 1024) return {"open files", CheckLevel::ok, value, ""};
   return {"open files", CheckLevel::warn, value,
-          "raise it with ulimit -n 1024; each peer and broker uses some"};
+          "raise the limit with ulimit -n 1024; each connection to a peer or broker uses open files"};
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ std::vector<Check> autocast_checks(const Config& config, const std::string& proc
       return {{"model.autocast", CheckLevel::ok, "bfloat16, supported by this processor's " + word, ""}};
   return {
       {"model.autocast", CheckLevel::warn, "this processor has no instructions for bfloat16",
-       "a step takes several times as long; set model.autocast = \"off\" if this applies to all devices"}};
+       "steps take several times as long; set model.autocast = \"off\" if no device has these instructions"}};
 }
 
 std::vector<Check> version_checks() {
@@ -126,11 +126,11 @@ Check gloo_check() {
   const auto copies = loaded_objects_defining("_ZN4gloo9transport3tcp6Device8shutdown");
   if (copies.size() == 1) return {"Gloo copies", CheckLevel::ok, "1: " + copies.front(), ""};
   if (copies.empty()) {
-    return {"Gloo copies", CheckLevel::warn, "0: this build cannot reach other devices",
+    return {"Gloo copies", CheckLevel::warn, "0: this build cannot connect to other devices",
             "build with LibTorch: cmake --preset release"};
   }
   return {"Gloo copies", CheckLevel::fail, fmt::format("{}: {}", copies.size(), fmt::join(copies, ", ")),
-          "two copies in one process crash; do not link or preload libgloo"};
+          "more than one copy in a process causes crashes; do not link or preload libgloo"};
 }
 
 std::vector<Check> machine_checks() {

@@ -18,13 +18,13 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr std::uint64_t rows_sampled = 200;
-// Such a dominant class is learned first, and for long exclusively.
+// A model learns such a dominant class first, and for a long time only that class.
 constexpr double large_share = 0.9;
 // Minimum labelled rows of a partition for comparison; skew above which to warn; maximum partitions to read.
 constexpr std::uint64_t rows_to_compare = 30;
 constexpr double far_apart = 0.4;
 constexpr int partitions_compared = 64;
-// On a slow link the rows read by then must suffice.
+// On a slow link the rows read within this time must suffice.
 constexpr Duration reads_longest = std::chrono::seconds(20);
 
 Check judged(const std::string& name, const std::string& topic, const RowSurvey& survey,
@@ -33,7 +33,7 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
   const auto all = survey.rows() + survey.dropped();
   if (all == 0 && survey.filtered() > 0)
     return {name, CheckLevel::warn,
-            fmt::format("all {} are excluded by 'decode.{}.where': {}", survey.filtered(),
+            fmt::format("all {} rows read are excluded by 'decode.{}.where': {}", survey.filtered(),
                         config.decode.format, config.decode.where),
             peek};
   if (all == 0) return {name, CheckLevel::ok, "none yet", ""};
@@ -43,12 +43,12 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
                         survey.worst_drop()),
             peek};
   if (!is_classification(config))
-    return {name, CheckLevel::ok, fmt::format("{} read, none dropped", all), ""};
+    return {name, CheckLevel::ok, fmt::format("{} rows read, none dropped", all), ""};
   const auto most = survey.labels().shares().front();
   const bool large =
       static_cast<double>(most.rows) >= large_share * static_cast<double>(survey.labels().rows());
   return {name, large ? CheckLevel::warn : CheckLevel::ok, survey.labels().largest(),
-          large ? "an accuracy below that share is useless; " + peek : ""};
+          large ? "a constant prediction of this class reaches this accuracy; " + peek : ""};
 }
 
 /// The newest records of these partitions.
@@ -67,7 +67,7 @@ std::vector<Check> topic_rows_checks(const Config& config, const std::string& to
                                      std::vector<int> partitions) {
   const std::string name = "rows of " + topic;
   const auto decoder = build_decoder(config, builtin_catalog());
-  if (!decoder) return {{name, CheckLevel::fail, decoder.error().message, "see rivulet validate"}};
+  if (!decoder) return {{name, CheckLevel::fail, decoder.error().message, "run rivulet validate: it reports the file and the key"}};
   decoder.value()->watch_narrowing(true);
   RowSurvey survey(config, *decoder.value());
   const StopRequest never{0};
@@ -102,20 +102,21 @@ Check judged_labels(const std::string& topic, const std::vector<RowSurvey>& of_p
   const std::string name = "labels of " + topic;
   const auto known = std::ranges::count_if(
       of_partition, [](const RowSurvey& survey) { return survey.labels().rows() >= rows_to_compare; });
-  if (known < 2) return {name, CheckLevel::ok, "too few to compare partitions", ""};
+  if (known < 2) return {name, CheckLevel::ok, "too few labelled rows to compare partitions", ""};
   const double skew = sync::policy::skew_of(label_counts(of_partition));
-  const auto apart = fmt::format("skew between partitions {:.2f} (0: same labels, 1: no common label)", skew);
+  const auto apart =
+      fmt::format("skew between partitions {:.2f} (0: same label distribution, 1: no common label)", skew);
   if (skew < far_apart) return {name, CheckLevel::ok, apart, ""};
   return {name, CheckLevel::warn, apart,
-          "rows are partitioned by content, perhaps by key: devices see different labels, "
-          "which increases traffic (docs/howto/synchronize.md, Streams that differ)"};
+          "records seem to be partitioned by content, perhaps by key: devices train on different labels, "
+          "which increases synchronization traffic (docs/howto/synchronize.md, Streams that differ)"};
 }
 
 /// Compares labels between all partitions of a topic, on all devices.
 Check label_check(const Config& config, const std::string& topic, int partitions) {
   const auto decoder = build_decoder(config, builtin_catalog());
   if (!decoder)
-    return {"labels of " + topic, CheckLevel::fail, decoder.error().message, "see rivulet validate"};
+    return {"labels of " + topic, CheckLevel::fail, decoder.error().message, "run rivulet validate: it reports the file and the key"};
   std::vector<RowSurvey> of_partition(static_cast<std::size_t>(partitions),
                                       RowSurvey(config, *decoder.value()));
   std::vector<int> all(of_partition.size());

@@ -17,7 +17,7 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr const char* broker_footer = R"(Examples:
-  rivulet broker --job mnist --topic mnist:4        until Ctrl-C; then, in another terminal:
+  rivulet broker --job mnist --topic mnist:4        runs until Ctrl-C; then, in a second terminal:
   rivulet feed examples/mnist/data --brokers 127.0.0.1:PORT --topic mnist --rates 400,200 --job mnist --pace
   rivulet run --config device.toml --brokers 127.0.0.1:PORT
 
@@ -30,8 +30,9 @@ Result<stream::EmbeddedBroker::Topic> parse_topic(const std::string& text) {
   const bool number =
       !digits.empty() && digits.size() <= 4 && digits.find_first_not_of("0123456789") == std::string::npos;
   if (!number || std::stoi(digits) < 1 || colon == 0 || text.empty()) {
-    return Error{ErrorCode::usage,
-                 fmt::format("--topic: '{}' is not NAME:PARTITIONS, for example mnist:4", text)};
+    return Error{
+        ErrorCode::usage,
+        fmt::format("--topic: '{}' is invalid; expected NAME:PARTITIONS, for example mnist:4", text)};
   }
   return stream::EmbeddedBroker::Topic{text.substr(0, colon), std::stoi(digits)};
 }
@@ -44,8 +45,10 @@ Status check_topics(const std::vector<stream::EmbeddedBroker::Topic>& topics) {
     const std::string& name = topic.name;
     if (name.size() > 249 || name.find_first_not_of(allowed) != std::string::npos ||
         name.find_first_not_of('.') == std::string::npos)
-      return Error{ErrorCode::usage,
-                   fmt::format("'{}' is not a topic name: up to 249 letters, digits, '.', '_' or '-'", name)};
+      return Error{
+          ErrorCode::usage,
+          fmt::format("'{}' is not a valid topic name; expected at most 249 letters, digits, '.', '_' or '-'",
+                      name)};
     if (!seen.insert(name).second)
       return Error{ErrorCode::usage, fmt::format("topic '{}' is given twice", name)};
   }
@@ -63,7 +66,7 @@ class BrokerCommand final : public Command {
  public:
   explicit BrokerCommand(CLI::App& root)
       : app_(root.add_subcommand("broker", "a small in-memory Kafka broker for experiments")) {
-    app_->add_option("--job", job_, "job whose control topic rivulet.<job>.control to create")
+    app_->add_option("--job", job_, "name of the job; its control topic rivulet.NAME.control is also created")
         ->required()
         ->type_name("NAME");
     app_->add_option("--topic", topics_, "topic to create; may be repeated")

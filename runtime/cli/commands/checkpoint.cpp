@@ -21,27 +21,28 @@ constexpr const char* checkpoint_footer = R"(Examples:
   rivulet checkpoint ls --config device.toml              files of this device, newest first, with time and score
   rivulet checkpoint verify --config device.toml          reads every byte; exit code 1 if a file is unusable
   rivulet checkpoint show --config device.toml FILE       progress of the group in every partition
-  rivulet checkpoint prune --config device.toml --keep 1  deletes older ones; the device must be stopped
-  rivulet checkpoint restore --config device.toml FILE    rolls back to an older one; the device must be stopped
+  rivulet checkpoint prune --config device.toml --keep 1  deletes all except the newest; the device must be stopped
+  rivulet checkpoint restore --config device.toml FILE    rolls back to this checkpoint; the device must be stopped
   rivulet checkpoint export --config device.toml DATA_DIR model.safetensors
-                                                          the newest model for Python, with LibTorch's names
+                                                          the newest model as safetensors, with LibTorch's tensor names
 
-Each checkpoint contains the state of the whole group. A group resumes from the best state of any of its devices. To roll
+Each checkpoint contains the state of the whole group. A group resumes from the newest state on any of its devices. To roll
 back, stop all devices, restore on each, then start them. Newer files are kept in checkpoints/newer-N.)";
 
 class CheckpointCommand final : public Command {
  public:
   explicit CheckpointCommand(CLI::App& root)
       : app_(root.add_subcommand("checkpoint", "saved states: ls, show, verify, prune, restore, export")),
-        ls_(app_->add_subcommand("ls", "the checkpoints of this device, newest first")),
-        show_(app_->add_subcommand("show", "one state: stamp, digest, partitions")),
+        ls_(app_->add_subcommand("ls", "list the checkpoints of this device, newest first")),
+        show_(app_->add_subcommand("show", "show one checkpoint: stamp, digest, partitions")),
         verify_(
             app_->add_subcommand("verify", "check every byte of FILE, or of all checkpoints of this device")),
         prune_(app_->add_subcommand("prune",
                                     "delete all except the newest usable ones; only for a stopped device")),
         restore_(app_->add_subcommand(
-            "restore", "roll back to an older one and retrain later rows; only for a stopped device")),
-        export_(app_->add_subcommand("export", "the model as a safetensors file")) {
+            "restore",
+            "roll back to an older checkpoint and train later rows again; only for a stopped device")),
+        export_(app_->add_subcommand("export", "export the model as a safetensors file")) {
     app_->require_subcommand(1);
     app_->footer(checkpoint_footer);
     for (const auto& [sub, flags] : subcommands()) {
@@ -49,18 +50,21 @@ class CheckpointCommand final : public Command {
       flags->add_to(*sub);
       sub->footer(checkpoint_footer);
     }
-    prune_->add_option("--keep", keep_, "number to keep (default: checkpoint.keep)")
+    prune_->add_option("--keep", keep_, "number of checkpoints to keep (default: checkpoint.keep)")
         ->type_name("N")
         ->check(CLI::Range(1, 1000));
-    export_->add_option("from", from_, "a checkpoint, or a folder: uses its newest usable one")
+    export_
+        ->add_option("from", from_,
+                     "checkpoint to export, or a folder (exports its newest usable checkpoint)")
         ->type_name("FILE|DIR")
         ->required();
     export_->add_option("out", out_, "output file, .safetensors")->type_name("OUT")->required();
-    export_->add_option("--optimizer", optimizer_out_, "second output file, for the optimizer's arrays")
+    export_->add_option("--optimizer", optimizer_out_, "additional output file for the optimizer's arrays")
         ->type_name("FILE");
-    show_->add_option("file", files_, "the checkpoint")->type_name("FILE")->required()->expected(1);
-    verify_->add_option("file", files_, "checkpoints")->type_name("FILE");
-    restore_->add_option("file", from_, "one of this device's checkpoints (see ls)")
+    show_->add_option("file", files_, "checkpoint to show")->type_name("FILE")->required()->expected(1);
+    verify_->add_option("file", files_, "checkpoints to verify (default: all of this device)")
+        ->type_name("FILE");
+    restore_->add_option("file", from_, "checkpoint of this device to roll back to (see ls)")
         ->type_name("FILE")
         ->required();
   }
@@ -252,8 +256,8 @@ class CheckpointCommand final : public Command {
         rows.is_null() ? "unknown number of rows (the newer files are damaged)" : rows.dump() + " rows");
     for (const auto& [partition, range] : offsets.items())
       terminal.out << fmt::format("  {}  offsets {} to {}\n", partition, range[0].dump(), range[1].dump());
-    terminal.out << "In a group: restore on every device before starting any: the group resumes from the "
-                    "best state.\n";
+    terminal.out << "In a group: restore on every device before you start any of them; the group resumes "
+                    "from the newest state on its devices.\n";
   }
 
   /// Describes the exported model's input. A shift is added before normalization.
@@ -264,14 +268,14 @@ class CheckpointCommand final : public Command {
       case Normalization::none: break;
       case Normalization::folded:
         return fmt::format(
-            "It takes the features of the records{}: normalization is folded into the "
+            "Model input: the features of the records{}; normalization is folded into the "
             "first layer.\n",
             shifted ? ", plus " + shift : "");
       case Normalization::separate:
         return fmt::format(
-            "It takes (x - mean) * factor of each feature{}; both are in the file's metadata as "
-            "normalization.mean and normalization.factor.\n",
-            shifted ? ", where x is the value in the records plus " + shift : "");
+            "Model input: (x - mean) * factor for each feature, where x is the value in the records{}; the "
+            "file's metadata holds them as normalization.mean and normalization.factor.\n",
+            shifted ? " plus " + shift : "");
     }
     return "";
   }

@@ -14,26 +14,26 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr const char* config_footer = R"(Examples:
-  rivulet config init > device.toml                 an annotated file with the keys for a first job
+  rivulet config init > device.toml                 an annotated configuration with all keys
   rivulet config show --config device.toml --origin effective values and their origin
-  rivulet config keys | grep batch                  all keys)";
+  rivulet config keys | grep batch                  type, default and meaning of keys)";
 constexpr const char* keys_footer = R"(Examples:
   rivulet config keys
   rivulet config keys --json | jq '.[] | select(.group) | .key'     keys that must be equal on all devices)";
 constexpr const char* init_footer = R"(Examples:
   rivulet config init > device.toml
-  rivulet config init --output device.toml          refuses to overwrite a file
+  rivulet config init --output device.toml          does not overwrite an existing file
   rivulet config init --from-topic sensors --brokers localhost:9092 > device.toml
   rivulet config init --from-topic sensors --brokers localhost:9092 --target state --set model.mlp.hidden=[32]
 
 --from-topic reads the newest records and guesses format, features, target, classes and scale. It reports on stderr
-what it guessed and what it could not guess. Values from --set replace guesses. Joins no
-group, commits nothing.)";
+what it guessed and what it could not guess. Values from --set replace guesses. The command
+does not join a group and commits no offsets.)";
 constexpr const char* show_footer = R"(Examples:
   rivulet config show --config device.toml
   rivulet config show --config device.toml --origin --set batch.tick=200ms
   RIVULET_SET_TRAIN__CLIP_GRAD_NORM=1.0 rivulet config show --origin --set job.name=mnist
-Later sources win: defaults, file, RIVULET_* variables, --set, flags. Secrets are never shown.)";
+A later source overrides an earlier one: defaults, file, RIVULET_* variables, --set, flags. Secrets are never shown.)";
 
 class ConfigCommand final : public Command {
  public:
@@ -47,7 +47,7 @@ class ConfigCommand final : public Command {
     init_->add_option("-o,--output", output_, "new file to write instead of stdout")->type_name("FILE");
     init_->add_option("--from-topic", topic_, "derive the configuration from this topic's records")
         ->type_name("TOPIC");
-    init_->add_option("--target", target_, "with --from-topic: the field or column to predict")
+    init_->add_option("--target", target_, "with --from-topic: name of the field or column to predict")
         ->type_name("NAME");
     init_->add_option("--rows", rows_, "with --from-topic: number of newest records to read")
         ->type_name("N")
@@ -56,7 +56,7 @@ class ConfigCommand final : public Command {
     init_flags_.add_to(*init_, {"--brokers"});
     init_->footer(init_footer);
     flags_.add_to(*show_);
-    show_->add_flag("--origin", origin_, "print where each value comes from");
+    show_->add_flag("--origin", origin_, "also print the origin of each value");
     show_->add_flag("--json", json_, "one JSON object: key -> {value, origin}");
     show_->footer(show_footer);
     keys_->add_flag("--json", json_, "one JSON array of objects");

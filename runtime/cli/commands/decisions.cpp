@@ -109,11 +109,12 @@ class DecisionsCommand final : public Command {
         ->type_name("SHARE")
         ->check(CLI::Range(0.001, 1.0))
         ->capture_default_str();
-    auto* round = explain_->add_option("--round", round_, "only this round, in the newest view that has it")
-                      ->type_name("R")
-                      ->check(whole_number);
+    auto* round =
+        explain_->add_option("--round", round_, "only this round, in the newest view that contains it")
+            ->type_name("R")
+            ->check(whole_number);
     explain_->add_option("--view", view_, "only rounds of this view")->type_name("V")->check(whole_number);
-    explain_->add_option("--last", last_, "the newest N rounds")
+    explain_->add_option("--last", last_, "number of newest rounds to explain")
         ->type_name("N")
         ->check(CLI::Range(1, 10'000))
         ->capture_default_str()
@@ -135,7 +136,7 @@ class DecisionsCommand final : public Command {
     } else {
       for (const auto& note : r.notes) terminal.out << note << '\n';
       if (r.difference)
-        terminal.out << fmt::format("{}: view {}, round {}: {} is recorded as {} but computes to {}\n",
+        terminal.out << fmt::format("{}: view {}, round {}: {} is recorded as {}, but recomputed as {}\n",
                                     r.difference->place, r.difference->view, r.difference->round,
                                     r.difference->what.field, r.difference->what.recorded,
                                     r.difference->what.computed);
@@ -148,7 +149,8 @@ class DecisionsCommand final : public Command {
     if (r.difference) return "DIFFERENT from the recorded plans";
     if (r.rounds == 0)
       return r.views > 0 ? "no round is recorded (log.decisions = \"views\")" : "nothing to check";
-    return r.unchecked > 0 ? "the others are unverified" : "every plan equals the recorded one, bit for bit";
+    return r.unchecked > 0 ? "the remaining rounds are unverified"
+                           : "every plan equals the recorded one, bit for bit";
   }
   static void print_json(const PlanReplayReport& r, Terminal& terminal) {
     Json out{{"views", r.views},    {"rounds", r.rounds}, {"unchecked", r.unchecked},
@@ -174,9 +176,9 @@ class DecisionsCommand final : public Command {
       return ExitCode::ok;
     }
     terminal.out << fmt::format(
-        "Of {} rounds, {:g} % had these gains or larger ones. Use them as epsilon of gravac and moo; delta "
-        "of two-point is 1 minus them.\n\n{:>10}  {:>10}  {:>10}\n",
-        grouped(found.value().rounds), 100 * open_, "share", "squared", "unsquared");
+        "Of {} rounds, {:g} % reached these gains. Use a gain as epsilon of gravac or moo, and 1 - gain as "
+        "delta of two-point.\n\n{:>10}  {:>10}  {:>10}\n",
+        grouped(found.value().rounds), 100 * open_, "keep ratio", "squared", "unsquared");
     for (const GainThreshold& t : found.value().shares)
       terminal.out << fmt::format("{:>10g}  {:>10.4f}  {:>10.4f}\n", t.keep, t.squared, t.unsquared);
     return ExitCode::ok;
@@ -189,7 +191,7 @@ class DecisionsCommand final : public Command {
       return report_error(terminal,
                           round_ || view_
                               ? Error{ErrorCode::usage, log_ + " contains no such round" + what_is_missing()}
-                              : Error{ErrorCode::bad_record, log_ + " contains no round"});
+                              : Error{ErrorCode::bad_record, log_ + " contains no rounds"});
     for (const auto& story : stories.value()) {
       if (json_)
         terminal.out << explanation_json(story) << '\n';
@@ -218,8 +220,9 @@ class DecisionsCommand final : public Command {
       const std::string place = reader.value().place();
       if (!differs) return Error{ErrorCode::bad_record, place + ": " + differs.error().message};
       if (differs.value())
-        return Error{ErrorCode::bad_record,
-                     place + ": differs from the plan of its facts (see rivulet decisions replay)"};
+        return Error{ErrorCode::bad_record, place +
+                                                ": the recorded plan differs from the plan computed from its "
+                                                "facts (see rivulet decisions replay)"};
       const auto* round = std::get_if<RoundRecord>(&*record.value());
       if (round != nullptr && plans.view()) printer.take(*plans.view(), *round);
     }

@@ -18,15 +18,15 @@ namespace {
 
 constexpr const char* demo_footer = R"(Examples:
   rivulet demo                                    four devices, MNIST at 800, 400, 200 and 100 rows/s, 40 seconds
-  rivulet demo --devices 2 --rates 1000,50        very uneven streams
+  rivulet demo --devices 2 --rates 1000,50        streams with very different rates
   rivulet demo --model mlp --seconds 15 --seed 7
   rivulet demo --keep /tmp/demo                   keeps configuration, logs and final states there
   rivulet demo --brokers localhost:9092           on your Kafka; the topics are named rivulet-demo-<pid>
   rivulet demo --json | tail -1                   the summary as one JSON object
-  kill -9 PID                                     during the demo, elsewhere: kill one device or all; the others
-                                                  wait, it is restarted, the group resumes, no row is lost
+  kill -9 PID                                     in a second terminal: kills a device; the demo restarts it, its
+                                                  peers wait, the group resumes, no row is lost
 
-After half the time the slowest stream becomes four times as fast. Ctrl-C stops all processes.)";
+Halfway through, the rate of the slowest stream is multiplied by four. Ctrl-C stops all processes.)";
 
 class DemoCommand final : public Command {
  public:
@@ -35,19 +35,24 @@ class DemoCommand final : public Command {
     app_->add_option("--devices", options_.devices, "number of devices (default: 4)")
         ->type_name("N")
         ->check(CLI::Range(1, 64));
-    app_->add_option("--rates", options_.rates, "rows per second of each device (800,400,200,100)")
+    app_->add_option("--rates", options_.rates, "rows per second for each device (default: 800,400,200,100)")
         ->type_name("R[,R...]");
-    app_->add_option("--seconds", options_.seconds, "training time")->type_name("S")->capture_default_str();
-    app_->add_option("--model", options_.model, "lenet5, mlp or linear")
+    app_->add_option("--seconds", options_.seconds, "training time in seconds")
+        ->type_name("S")
+        ->capture_default_str();
+    app_->add_option("--model", options_.model, "model to train: lenet5, mlp or linear")
         ->type_name("NAME")
         ->capture_default_str();
     app_->add_option("--seed", options_.seed, "seed of all random choices")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60U))
         ->capture_default_str();
-    app_->add_option("--keep", options_.keep, "work in this folder and keep it")->type_name("DIR");
-    app_->add_option("--data", options_.data, "folder with MNIST's four files (RIVULET_DATA)")
+    app_->add_option("--keep", options_.keep,
+                     "folder for configuration, logs and final states (default: temporary)")
         ->type_name("DIR");
-    app_->add_option("--brokers", options_.brokers, "an existing Kafka instead of the embedded broker")
+    app_->add_option("--data", options_.data, "folder with the four MNIST files (default: RIVULET_DATA)")
+        ->type_name("DIR");
+    app_->add_option("--brokers", options_.brokers,
+                     "existing Kafka brokers to use instead of the embedded broker")
         ->type_name("HOST:PORT");
     app_->add_flag("--json", json_, "print the summary as one JSON object, on the last line of stdout");
     app_->footer(demo_footer);
@@ -169,7 +174,7 @@ class DemoCommand final : public Command {
       if (!std::filesystem::exists(state_of(plan, i))) continue;
       return evaluate_state_file(configuration_of(plan, plan.brokers), state_of(plan, i), plan.data);
     }
-    return Error{ErrorCode::io, "no device left a state to evaluate"};
+    return Error{ErrorCode::io, "no device saved a final state to evaluate"};
   }
 
   static void print_measured(std::ostream& show, const Summary& summary, const Result<Evaluation>& measured,
@@ -180,14 +185,15 @@ class DemoCommand final : public Command {
     }
     const auto& m = measured.value();
     show << fmt::format(
-        "  accuracy measured here on {} held-out images, with the {} parameters of digest {}\n",
+        "  accuracy measured by this process on {} held-out images, with {} parameters, digest {}\n",
         grouped(m.rows), grouped(m.parameters), m.digest.hex());
     if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
   }
 
   static void print_next(std::ostream& show) {
     show << "\nNext steps:\n"
-            "  rivulet demo --devices 2 --rates 1000,50                                   other streams\n"
+            "  rivulet demo --devices 2 --rates 1000,50                                   different stream "
+            "rates\n"
             "  rivulet config init --from-topic TOPIC --brokers HOST:PORT > device.toml   your own Kafka and "
             "rows\n"
             "  rivulet run --help                                                         one device, as a "

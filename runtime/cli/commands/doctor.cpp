@@ -10,8 +10,8 @@ namespace {
 
 constexpr const char* doctor_footer = R"(Examples:
   rivulet doctor                          versions and properties of this binary and machine
-  rivulet doctor --config device.toml     also the data directory and port of a configuration
-  rivulet doctor --json                   one array, for scripts
+  rivulet doctor --config device.toml     also the data directory and port in a configuration
+  rivulet doctor --json                   one JSON array, for scripts
 
 Exits with 69 if a check fails. For broker and topics: rivulet validate device.toml --environment)";
 

@@ -18,16 +18,16 @@ constexpr const char* evaluate_footer = R"(Examples:
   rivulet evaluate --config device.toml /var/lib/rivulet/checkpoints/3.4500.ckpt examples/mnist/data
   rivulet evaluate --config device.toml final.state held-out.jsonl --json
 
-Prints accuracy, precision and recall per class, and the confusion matrix; for a regression the mean
+Prints accuracy, precision and recall per class, and the confusion matrix; for regression, mean
 absolute error and R2. Compares with a baseline: the majority class or the mean.
-Runs forward passes only, in a process that did not train the state. From a folder it reads the test split.)";
+Runs forward passes only, in a process that did not train the state. If DATA is a folder, its test split is used.)";
 
 std::string describe(const Evaluation& e) {
   const auto* classes = std::get_if<ClassScores>(&e.scores);
   const auto loss = fmt::format("mean loss {:.4f}", e.loss);
-  auto text = fmt::format("{} of {} rows, {} parameters, digest {}\n",
-                          classes ? fmt::format("{:.2f} %", 100 * classes->accuracy()) : loss, e.rows,
-                          e.parameters, e.digest.hex());
+  auto text = fmt::format("{} on {} rows, {} parameters, digest {}\n",
+                          classes ? fmt::format("accuracy {:.2f} %", 100 * classes->accuracy()) : loss,
+                          e.rows, e.parameters, e.digest.hex());
   for (std::size_t i = 0; i < e.dropped.size(); ++i)
     if (e.dropped[i] > 0)
       text += fmt::format("{} more rows could not be decoded: {}\n", e.dropped[i],
@@ -92,7 +92,9 @@ class EvaluateCommand final : public Command {
  public:
   explicit EvaluateCommand(CLI::App& root)
       : app_(root.add_subcommand("evaluate", "evaluate a saved state on held-out rows")) {
-    app_->add_option("state", state_, "a checkpoint or final.state")->type_name("STATE")->required();
+    app_->add_option("state", state_, "state to evaluate: a checkpoint or final.state")
+        ->type_name("STATE")
+        ->required();
     app_->add_option("data", data_, "held-out rows: a folder (IDX) or a file")->type_name("DATA")->required();
     flags_.add_to(*app_);
     app_->add_flag("--json", json_, "one JSON object");

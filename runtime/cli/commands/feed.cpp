@@ -19,11 +19,11 @@ namespace {
 constexpr const char* feed_footer = R"(Examples:
   rivulet feed examples/mnist/data --brokers localhost:9092 --topic mnist --rates 800,400,200,100 --seconds 60
   rivulet feed sensors.jsonl --topic sensors --rates 50 --partitions 2 --repeat
-  rivulet feed examples/mnist/data --topic mnist --rates 200 --labels-per-device 2        uneven: two digits each
+  rivulet feed examples/mnist/data --topic mnist --rates 200 --labels-per-device 2        skewed labels: two digits per partition
   rivulet feed examples/mnist/data --topic mnist --rates 400,100 --second-rates 100,400 --change-at 30s
   rivulet feed data.csv --brokers kafka:9093 --topic t --property security.protocol=ssl --property ssl.ca.location=ca.pem
   rivulet feed examples/mnist/data --brokers 127.0.0.1:PORT --topic mnist --rates 800 --job mnist --pace
-                                                   with 'rivulet broker': limits the lead to what it retains
+                                                   with 'rivulet broker': waits before unread records would be dropped
 
 DATA is a folder with IDX files (MNIST's four, optionally .gz), or one .csv, .json or .jsonl file.)";
 
@@ -52,7 +52,8 @@ Result<Duration> duration_of(const std::string& flag, const std::string& text) {
   const bool plain = text.find_first_not_of("0123456789.") == std::string::npos;
   auto duration = parse_duration(plain ? text + "s" : text);
   if (duration) return duration;
-  return Error{ErrorCode::usage, fmt::format("{}: '{}' is not a duration; try 35s or 2m", flag, text)};
+  return Error{ErrorCode::usage,
+               fmt::format("{}: '{}' is not a duration; expected for example 35s or 2m", flag, text)};
 }
 
 Status set_rates(const FeedFlags& flags, stream::FeederConfig& config) {
@@ -89,7 +90,8 @@ Status set_properties(const FeedFlags& flags, stream::FeederConfig& config) {
   for (const auto& property : flags.properties) {
     const auto equals = property.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return Error{ErrorCode::usage, fmt::format("--property: '{}' is not NAME=VALUE", property)};
+      return Error{ErrorCode::usage,
+                   fmt::format("--property: '{}' is invalid; expected NAME=VALUE", property)};
     }
     config.properties.emplace_back(property.substr(0, equals), property.substr(equals + 1));
   }
@@ -104,7 +106,8 @@ Result<stream::FeederConfig> config_of(const FeedFlags& flags) {
     if (auto status = set(flags, config); !status) return status.error();
   }
   if (flags.pace && flags.job.empty()) {
-    return Error{ErrorCode::usage, "--pace needs --job NAME: it waits for that job's committed offsets"};
+    return Error{ErrorCode::usage,
+                 "--pace requires --job NAME: it waits for the committed offsets of that job"};
   }
   config.topic = flags.topic;
   config.partitions = flags.partitions;
@@ -159,8 +162,9 @@ class FeedCommand final : public Command {
     const auto fed = play(terminal, *data.value(), config.value(), stop);
     if (!fed) return report_error(terminal, fed.error());
     if (fed.value().records == 0 && stop.load() == 0) {
-      return report_error(terminal, Error{ErrorCode::bad_record,
-                                          flags_.data + ": no record was fed: no data, or all rates are 0"});
+      return report_error(
+          terminal, Error{ErrorCode::bad_record,
+                          flags_.data + ": no record was fed; the data set is empty, or all rates are 0"});
     }
     if (flags_.json) {
       terminal.out << result_json(fed.value()) << '\n';
@@ -179,32 +183,38 @@ class FeedCommand final : public Command {
         ->envname("RIVULET_BROKERS")
         ->capture_default_str();
     app_->add_option("-t,--topic", flags_.topic, "target topic (must exist)")->required()->type_name("TOPIC");
-    app_->add_option("--partitions", flags_.partitions, "only the first N partitions; 0 = all")
+    app_->add_option("--partitions", flags_.partitions,
+                     "number of partitions to feed, starting at 0; 0 = all")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
-    app_->add_option("--property", flags_.properties, "property for librdkafka; may be repeated")
+    app_->add_option("--property", flags_.properties, "librdkafka property; may be repeated")
         ->type_name("NAME=VALUE")
         ->expected(1)
         ->allow_extra_args(false)
         ->take_all();
-    app_->add_option("--split", flags_.split, "part of an IDX folder")
+    app_->add_option("--split", flags_.split, "data set split to read from an IDX folder")
         ->check(CLI::IsMember({"train", "test"}));
-    app_->add_option("--seed", flags_.seed, "seed of the order of records")->capture_default_str();
-    app_->add_flag("--in-order", flags_.in_order, "keep the order of the data: no shuffling")
+    app_->add_option("--seed", flags_.seed, "seed for shuffling the records")->capture_default_str();
+    app_->add_flag("--in-order", flags_.in_order,
+                   "feed the records in the order of the data set, without shuffling")
         ->excludes("--seed");
     app_->add_option("--labels-per-device", flags_.labels_per_device,
-                     "each partition gets rows of only N classes")
+                     "number of classes per partition; 0 = all")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
     app_->add_flag("--json", flags_.json, "print the result as one JSON object, on the last line of stdout");
   }
   void add_timing() {
-    app_->add_option("-r,--rates", flags_.rates, "records per second per partition; one number for all")
+    app_->add_option("-r,--rates", flags_.rates,
+                     "records per second for each partition; a single rate applies to all")
         ->type_name("R[,R...]")
         ->capture_default_str();
-    app_->add_option("--second-rates", flags_.second_rates, "rates after --change-at")->type_name("R[,R...]");
-    app_->add_option("--change-at", flags_.change_at, "start of the second rates")->type_name("SECONDS");
-    app_->add_option("--seconds,--duration", flags_.duration, "stop after this time")->type_name("SECONDS");
+    app_->add_option("--second-rates", flags_.second_rates, "records per second after --change-at")
+        ->type_name("R[,R...]");
+    app_->add_option("--change-at", flags_.change_at, "time when --second-rates take effect")
+        ->type_name("SECONDS");
+    app_->add_option("--seconds,--duration", flags_.duration, "feeding time (default: until the data ends)")
+        ->type_name("SECONDS");
     app_->add_flag("--repeat", flags_.repeat, "start over at the end of the data, reshuffled");
     app_->add_option("--job", flags_.job, "job that consumes the topic, for --pace")->type_name("NAME");
     app_->add_flag("--pace", flags_.pace, "wait for the job's committed offsets (for the embedded broker)");

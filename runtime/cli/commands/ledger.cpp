@@ -79,7 +79,7 @@ std::string line_text(const PartitionLedger& line) {
   std::string text =
       fmt::format("{}:{}  offsets {} to {}: {} trained, {} dropped{}", line.topic, line.id.partition,
                   place(p.start), place(p.next), p.trained, p.all_dropped(), dropped_text(p));
-  if (p.shared > 0) text += fmt::format(", {} sharing an offset", p.shared);
+  if (p.shared > 0) text += fmt::format(", {} shared", p.shared);
   text += fmt::format(", {} holes", p.holes);
   if (line.ends) text += fmt::format("; {} waiting", line.waiting());
   const std::string trouble = line.trouble();
@@ -92,7 +92,7 @@ class LedgerCommand final : public Command {
       : app_(root.add_subcommand("ledger", "account for every row: show, verify")),
         show_(app_->add_subcommand("show", "show the ledger of every partition")),
         verify_(
-            app_->add_subcommand("verify", "check that every offset is accounted for and matches the log")) {
+            app_->add_subcommand("verify", "check that every offset is accounted for and within the log")) {
     app_->require_subcommand(1);
     app_->footer(ledger_footer);
     show_->footer(ledger_footer);
@@ -118,7 +118,7 @@ class LedgerCommand final : public Command {
     if (!state) return ExitCode::failure;
     auto lines = ledger_of(*state, loaded->config.source.topics, topic_);
     if (lines.empty()) {  // an empty ledger would pass every check
-      terminal.err << fmt::format("error: the ledger has no partition{}\n",
+      terminal.err << fmt::format("error: the ledger contains no partition{}\n",
                                   topic_.empty() ? "" : " of topic \"" + topic_ + "\"");
       return ExitCode::failure;
     }

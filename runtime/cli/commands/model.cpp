@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* model_footer = R"(Examples:
-  rivulet model inspect model.pt --shape 1,28,28          check that it trains on such rows; print its sha256
+  rivulet model inspect model.pt --shape 1,28,28          check that it trains on rows of this shape
   rivulet model inspect model.pt --shape 6 --json
 
 Your own model is a module saved by torch.jit.script(module).save("model.pt"). It takes [rows, SHAPE] and
@@ -71,7 +71,8 @@ class ModelCommand final : public Command {
     Error error = said.error();
     if (const std::string other = other_kind(); !other.empty()) error.message = other;
     if (error.code == ErrorCode::timed_out)
-      error = {ErrorCode::io, fmt::format("did not answer within {:.0f} s", to_seconds(patience.deadline))};
+      error = {ErrorCode::io,
+               fmt::format("inspection did not finish within {:.0f} s", to_seconds(patience.deadline))};
     if (!error.message.starts_with(file_)) error.message = file_ + ": " + error.message;
     return report_error(terminal, error);
   }
@@ -85,7 +86,8 @@ class ModelCommand final : public Command {
     const auto kind =
         kind_of_file(std::as_bytes(std::span(begin).first(static_cast<std::size_t>(file.gcount()))));
     if (kind.empty() || kind.find("torch") != std::string_view::npos) return "";
-    return fmt::format("it is {}; save a model by torch.jit.script(module).save()", kind);
+    return fmt::format("not a TorchScript model but {}; save the model with torch.jit.script(module).save()",
+                       kind);
   }
   static std::string json_of(const devices::ScriptFacts& f) {
     return Json{{"sha256", f.sha256},
@@ -111,7 +113,8 @@ class ModelCommand final : public Command {
     for (const auto& tensor : f.buffers)
       out += fmt::format("  {:<32} {} (buffer)\n", tensor.name, shape_text(tensor.shape));
     out += fmt::format(
-        "{} parameters, {} buffers; a row of {} zeros returns {}, forward {:.2f} ms, backward {:.2f} ms\n",
+        "{} parameters, {} buffers; for a row of shape {}: output {}, forward {:.2f} ms, backward {:.2f} "
+        "ms\n",
         grouped(f.parameter_numbers), grouped(f.buffer_numbers), shape_text(shape_), shape_text({f.outputs}),
         f.forward_ms, f.backward_ms);
     out += fmt::format("[model]\nname = \"torchscript\"\nfile = {}\nsha256 = \"{}\"\n{}", toml_string(file_),

@@ -25,8 +25,8 @@ constexpr const char* peek_footer = R"(Examples:
   rivulet peek sensors --brokers localhost:9092 --set decode.format=json --set 'decode.json={features=["temp"], target="label"}'
   rivulet peek mnist --config device.toml --json | jq .targets
 
-Decodes records as configured. Below the rows it prints feature ranges, label counts,
-drop reasons, and the keys to set (--rows 1000 | tail -n 40).
+Decodes records as configured. After the rows it prints feature ranges, label counts,
+drop reasons and suggested configuration keys (to see only these: --rows 1000 | tail -n 40).
 Reads the partitions claimed by the configuration, or all if it claims none of this topic. Joins no group,
 commits nothing.
 Stops after --rows rows, or at the end of the topic. --from latest shows the newest rows.)";
@@ -48,7 +48,8 @@ Result<stream::StartOffset> start_of(const std::string& text) {
   if (error == std::errc() && end == text.data() + text.size() && offset >= 0) {
     return stream::StartOffset{Kind::absolute, offset};
   }
-  return Error{ErrorCode::usage, fmt::format("--from '{}' is not earliest, latest or an offset", text)};
+  return Error{ErrorCode::usage,
+               fmt::format("--from: expected earliest, latest or an offset of 0 or more, not '{}'", text)};
 }
 
 /// Parses --partitions; empty: `own`, or all if there are none.
@@ -63,11 +64,12 @@ Result<std::vector<int>> partitions_of(const std::string& text, const std::vecto
     int p = -1;
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), p);
     if (error != std::errc() || end != item.data() + item.size() || p < 0) {
-      return Error{ErrorCode::usage, fmt::format("--partitions: '{}' is not a number", item)};
+      return Error{ErrorCode::usage, fmt::format("--partitions: '{}' is not a partition number", item)};
     }
     if (p >= count) {
-      return Error{ErrorCode::unavailable,
-                   fmt::format("topic {} has partitions 0 to {}, not {}", topic, count - 1, p)};
+      return Error{
+          ErrorCode::unavailable,
+          fmt::format("topic {} has partitions 0 to {}; partition {} does not exist", topic, count - 1, p)};
     }
     if (std::find(partitions.begin(), partitions.end(), p) != partitions.end())
       return Error{ErrorCode::usage, fmt::format("--partitions: {} is given twice", p)};
@@ -147,17 +149,19 @@ class PeekCommand final : public Command {
       : app_(root.add_subcommand("peek", "print a topic's records as decoded rows; commits no offset")) {
     app_->add_option("topic", flags_.topic, "topic to read")->required()->type_name("TOPIC");
     config_.add_to(*app_, {"--brokers"});
-    app_->add_option("-n,--rows", flags_.rows, "number of rows to show")
+    app_->add_option("-n,--rows", flags_.rows, "maximum number of rows to show, including dropped rows")
         ->type_name("N")
         ->capture_default_str()
         ->check(CLI::Range(1, 1'000'000));
-    app_->add_option("--from", flags_.from, "first offset")
+    app_->add_option("--from", flags_.from,
+                     "offset to read from; earliest: the oldest rows, latest: the newest rows")
         ->type_name("earliest|latest|OFFSET")
         ->capture_default_str();
     app_->add_option("--partitions", flags_.partitions,
-                     "partitions to read; all: also those of other devices")
+                     "partitions to read (default: those claimed by the configuration, or all if it claims "
+                     "none); all: also those of other devices")
         ->type_name("P[,P...]|all");
-    app_->add_flag("--json", flags_.json, "one JSON object per row");
+    app_->add_flag("--json", flags_.json, "print one JSON object per row");
     app_->footer(peek_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
@@ -209,8 +213,9 @@ class PeekCommand final : public Command {
     if (flags_.json || (!read && survey.rows() + survey.dropped() + survey.filtered() == 0)) return read;
     terminal.out << survey.describe(config);
     if (partitions.value().size() < static_cast<std::size_t>(count.value()))
-      terminal.out << fmt::format("{} partitions, read only {}; --partitions all reads all\n", count.value(),
-                                  fmt::join(partitions.value(), ", "));
+      terminal.out << fmt::format(
+          "the topic has {} partitions, of which only these were read: {}; --partitions all reads all\n",
+          count.value(), fmt::join(partitions.value(), ", "));
     terminal.out << fmt::format("{} rows shown, {} dropped; no offset was committed\n", survey.rows(),
                                 survey.dropped());
     return read;

@@ -99,11 +99,9 @@ Status set_duration(const std::string& flag, const std::string& text, Duration& 
 /// Parses "1ms+8000": fixed time per batch, and rows per second.
 Result<devices::DeviceProfile> parse_profile(const std::string& text) {
   const auto plus = text.find('+');
-  const Error wrong{
-      ErrorCode::usage,
-      fmt::format("--profile: '{}' is not FIXED+RATE, such as 1ms+8000 (time per batch, rows per "
-                  "second)",
-                  text)};
+  const Error wrong{ErrorCode::usage, fmt::format("--profile: '{}' is not FIXED+RATE, such as 1ms+8000 "
+                                                  "(fixed time per batch, rows computed per second)",
+                                                  text)};
   const auto fixed = parse_duration(text.substr(0, plus));
   const auto rate = plus == std::string::npos ? Result<std::vector<double>>(wrong)
                                               : parse_rates("--profile", text.substr(plus + 1));
@@ -115,7 +113,8 @@ Result<devices::DeviceProfile> parse_profile(const std::string& text) {
 Result<sync::MemoryNetwork::Link> parse_link(const std::string& text) {
   const auto parts = split(text, '/');
   const auto wrong = [](const std::string& what) { return Error{ErrorCode::usage, "--own-link: " + what}; };
-  if (parts.size() > 3) return wrong(fmt::format("'{}' is not BANDWIDTH/LATENCY/BURST", text));
+  if (parts.size() > 3)
+    return wrong(fmt::format("'{}' has more than three parts; expected BANDWIDTH[/LATENCY[/BURST]]", text));
   const auto bandwidth = parse_bandwidth(parts.empty() ? text : parts[0]);
   if (!bandwidth) return wrong(bandwidth.error().message);
   sync::MemoryNetwork::Link link{.bytes_per_second = bandwidth.value()};
@@ -177,7 +176,7 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
     return s.error();
   if (auto s = set_duration("--latency", flags.latency, options.link.latency); !s) return s.error();
   if (!(flags.profile_rate > 0) || !(flags.bandwidth >= 0)) {  // the negations also reject NaN
-    return Error{ErrorCode::usage, "--profile-rate must be above 0 and --bandwidth must not be negative"};
+    return Error{ErrorCode::usage, "--profile-rate must be above 0, and --bandwidth 0 or more"};
   }
   options.profile.rows_per_second = flags.profile_rate;
   options.link.bytes_per_second = flags.bandwidth * 1e6 / 8;
@@ -223,34 +222,43 @@ class SimulateCommand final : public Command {
 
  private:
   void add_job() {
-    app_->add_option("--devices", flags_.devices, "devices in the group (job.devices); default: one per rate")
+    app_->add_option("--devices", flags_.devices,
+                     "number of devices in the group (job.devices; default: one per rate)")
         ->type_name("N")
         ->check(CLI::Range(1, 16384));
-    auto* rates =
-        app_->add_option("--rates", flags_.rates, "rows per second per device, or traces SECOND:RATE,...")
-            ->type_name("R[,R...]")
-            ->capture_default_str();
-    app_->add_option("--trace", flags_.trace, "named streams for all devices (below)")
+    auto* rates = app_->add_option("--rates", flags_.rates,
+                                   "stream rate of each device in rows/s, or its trace SECOND:RATE,...; "
+                                   "repeated if there are more devices")
+                      ->type_name("R[,R...]")
+                      ->capture_default_str();
+    app_->add_option("--trace", flags_.trace, "stream model for all devices (see Traces below)")
         ->type_name("NAME[:...]")
         ->excludes(rates);
-    app_->add_option("--stop-after", flags_.stop_after, "limit of the run")
+    app_->add_option("--stop-after", flags_.stop_after, "limit at which the simulation ends")
         ->type_name("rows=N|rounds=N|seconds=N")
         ->capture_default_str();
     app_->add_option("--data", flags_.data, "data set to stream (default: synthetic rows)")
         ->type_name("PATH");
     app_->add_flag("--in-order", flags_.in_order,
-                   "keep the order of the data and distribute records round-robin: for changing streams")
+                   "stream the data in file order, distributed round-robin over the devices: for label "
+                   "distributions that change over time")
         ->needs("--data");
-    app_->add_option("--labels-per-device", flags_.labels_per_device, "classes of the data set per device")
+    app_->add_option("--labels-per-device", flags_.labels_per_device,
+                     "number of classes in the stream of each device")
         ->type_name("N")
         ->check(CLI::Range(1, 1'000'000))
         ->needs("--data");
-    app_->add_option("--held-out", flags_.held_out, "data set to measure accuracy on")->type_name("PATH");
-    app_->add_option("--seed", flags_.seed, "job.seed")->type_name("N")->check([](const std::string& text) {
-      return parse_seed(text) ? std::string()
-                              : "'" + text + "' is not a whole number from 0 to 9223372036854775807";
-    });
-    app_->add_option("--model", flags_.model, "model.name")->type_name("NAME");
+    app_->add_option("--held-out", flags_.held_out,
+                     "data set for the held-out accuracy (default: evaluate.held_out.path, or the test split "
+                     "of a --data folder)")
+        ->type_name("PATH");
+    app_->add_option("--seed", flags_.seed, "seed of all random choices (job.seed)")
+        ->type_name("N")
+        ->check([](const std::string& text) {
+          return parse_seed(text) ? std::string()
+                                  : "'" + text + "' is not a whole number from 0 to 9223372036854775807";
+        });
+    app_->add_option("--model", flags_.model, "model to train (model.name)")->type_name("NAME");
     app_->add_flag("--json", flags_.json, "print the summary as one JSON object, on the last line of stdout");
   }
   void add_world() {
@@ -261,26 +269,25 @@ class SimulateCommand final : public Command {
         ->capture_default_str();
     app_->add_option("--latency", flags_.latency, "latency of a message between two devices")
         ->type_name("TIME");
-    app_->add_option("--bandwidth", flags_.bandwidth, "Mbit/s between two devices; 0 = unlimited")
+    app_->add_option("--bandwidth", flags_.bandwidth, "bandwidth between two devices in Mbit/s; 0: unlimited")
         ->type_name("MBIT");
     app_->add_option("--profile", flags_.profile,
-                     "time per batch of each device (overrides both --profile-*)")
+                     "compute time of each device: fixed time per batch + rows per second (replaces "
+                     "--profile-fixed and --profile-rate)")
         ->type_name("FIXED+RATE[,...]");
-    app_->add_option(
-            "--own-link", flags_.own_link,
-            "link of each device, shared by all its peers; BURST: bytes that pass without delay after "
-            "idle time, as in a "
-            "token bucket")
+    app_->add_option("--own-link", flags_.own_link,
+                     "link of each device, shared by its traffic with all peers; BURST: bytes sent without "
+                     "delay after idle time (token bucket)")
         ->type_name("BANDWIDTH[/LATENCY[/BURST]][,...]");
-    app_->add_option("--faults", flags_.faults, "script of faults and other events (below)")
+    app_->add_option("--faults", flags_.faults, "script of faults and other events (see Faults below)")
         ->type_name("FILE");
     app_->add_option("--csv", flags_.csv,
-                     "folder for tables of rounds, shares, devices, accuracy and summary")
+                     "folder for result tables (CSV): rounds, each device's share of each round, accuracy, "
+                     "devices, summary")
         ->type_name("FOLDER");
     app_->add_flag(
         "--timing-only", flags_.timing_only,
-        "skip computation; batches and payloads cost their usual time and bytes; synchronizes after every "
-        "batch by default");
+        "simulate times and bytes without computing gradients; synchronizes after every batch by default");
   }
 
   void decide_keys(const SimulateOptions& options) {

@@ -23,7 +23,8 @@ class StatusCommand final : public Command {
       : app_(root.add_subcommand("status", "show the state of a running device and its group")) {
     pages_.add_to(*app_);
     auto* ready = app_->add_flag("--ready", ready_, "check readiness only; print the cause if not ready");
-    app_->add_flag("--json", json_, "one JSON object: status, group")->excludes(ready);
+    app_->add_flag("--json", json_, "print one JSON object with the members status and group")
+        ->excludes(ready);
     app_->footer(status_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }

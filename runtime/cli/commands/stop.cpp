@@ -28,7 +28,7 @@ class StopCommand final : public Command {
       : app_(root.add_subcommand("stop", "stop all devices of a job in the same round")) {
     flags_.add_to(*app_, {"--brokers"});
     app_->add_option("--job", job_, "name of the job (job.name)")->type_name("NAME");
-    app_->add_option("--timeout", timeout_, "maximum wait for the devices")
+    app_->add_option("--timeout", timeout_, "maximum time to wait until all devices have stopped")
         ->type_name("DURATION")
         ->capture_default_str();
     app_->footer(stop_footer);
@@ -38,10 +38,10 @@ class StopCommand final : public Command {
   ExitCode execute(Terminal& terminal) override {
     const auto timeout = parse_duration(timeout_);
     if (!timeout || timeout.value() <= Duration(0))
-      return report_error(
-          terminal, {ErrorCode::usage, "--timeout: '" + timeout_ + "' is not a duration such as 30s or 2m"});
+      return report_error(terminal, {ErrorCode::usage, "--timeout: '" + timeout_ +
+                                                           "' is not a duration above 0, such as 30s or 2m"});
     if (job_.empty() && flags_.file().empty())
-      return report_error(terminal, {ErrorCode::usage, "which job? Give --job and --brokers, or --config"});
+      return report_error(terminal, {ErrorCode::usage, "no job given; use --job and --brokers, or --config"});
     if (!job_.empty()) flags_.set_key("job.name", toml_string(job_));
     flags_.without_stream();
     const auto loaded = load_or_report(flags_, terminal);
@@ -61,7 +61,7 @@ class StopCommand final : public Command {
     for (const auto& device : report.silent) {
       const auto who = fmt::format("{} (host {}, pid {})", device.id, device.host, device.pid);
       if (device.lost) {
-        terminal.out << who << " did not confirm: its peers had lost it before\n";
+        terminal.out << who << " did not confirm: its peers had lost it before the stop\n";
       } else {
         terminal.err << who << " has not confirmed that it stopped\n";
       }
@@ -71,12 +71,11 @@ class StopCommand final : public Command {
       return ExitCode::ok;
     }
     return report_error(
-        terminal,
-        {ErrorCode::timed_out,
-         fmt::format("not every device of job {} has confirmed within {} that it stopped: killed or "
-                     "disconnected. The job is stopped anyway: a device that reads the STOP later "
-                     "stops then, and --new-run can start over",
-                     job, timeout_)});
+        terminal, {ErrorCode::timed_out,
+                   fmt::format("not all devices of job {} confirmed their stop within {}; those named above "
+                               "may have been killed or disconnected. The STOP stays in the control topic: a "
+                               "device that reads it later stops then, and --new-run can start over",
+                               job, timeout_)});
   }
 
   CLI::App* app_;

@@ -25,7 +25,8 @@ constexpr const char* top_footer = R"(Examples:
   rivulet top --count 10 | tee log                in a pipe: one line per update
 
 Ctrl-C exits. On a terminal it shows a table of the group, a chart of the loss since it started, and a sentence on
-the last round; for more, see rivulet status. If a device stops answering, it is named and polled until it returns.)";
+the last round; for more, see rivulet status. If the device stops answering, it prints the error and polls
+until the device answers again.)";
 
 class TopCommand final : public Command {
  public:
@@ -35,7 +36,7 @@ class TopCommand final : public Command {
     app_->add_option("--interval", interval_, "time between updates")
         ->type_name("DURATION")
         ->capture_default_str();
-    app_->add_option("--count", count_, "stop after N updates (default: never)")
+    app_->add_option("--count", count_, "number of updates before it exits (default: unlimited)")
         ->type_name("N")
         ->check(CLI::Range(1, 1'000'000'000));
     app_->footer(top_footer);

@@ -29,7 +29,7 @@ class ValidateCommand final : public Command {
     flags_.add_to(*app_);
     app_->add_flag("-e,--environment", environment_,
                    "also check the broker, topics, device, data directory and port");
-    app_->add_flag("--json", json_, "one JSON object");
+    app_->add_flag("--json", json_, "print one JSON object with problems and checks");
     app_->footer(validate_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
@@ -74,8 +74,8 @@ class ValidateCommand final : public Command {
       add_problem_at(loaded, "http.token_file", access.error().message);
   }
 
-  /// Makes the learner to find rows that do not fit the model or its memory: adds the sum if it fits,
-  /// otherwise the table as a problem.
+  /// Checks that the rows fit the model, and that the model fits the memory. Adds the sum of the memory plan
+  /// if it fits, otherwise its table as a problem.
   static void add_learner_and_memory(LoadedConfig& loaded, std::vector<Check>& checks) {
     if (count_errors(loaded.problems) > 0) return;
     Check memory = memory_check(loaded.config);

@@ -17,8 +17,8 @@ constexpr const char* version_footer = R"(Examples:
 class VersionCommand final : public Command {
  public:
   explicit VersionCommand(CLI::App& root)
-      : app_(root.add_subcommand("version", "versions of this binary and its libraries")) {
-    app_->add_flag("--json", json_, "one JSON object");
+      : app_(root.add_subcommand("version", "print the versions of this binary and its libraries")) {
+    app_->add_flag("--json", json_, "print one JSON object");
     app_->footer(version_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }

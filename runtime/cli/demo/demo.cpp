@@ -146,10 +146,10 @@ Status Demo::start_devices() {
   }
   last_start_ = clock_.now();
   view_.hint =
-      "pull the plug: kill -9 PID of any device, or of all; the demo restarts it, and the group resumes";
+      "try a failure: kill -9 PID, of one or more devices; the demo restarts them, and the group resumes";
   if (painter_) return ok();
   for (std::size_t i = 0; i < devices_.size(); ++i)
-    show_ << fmt::format("{} is process {}, its page is http://127.0.0.1:{}/\n", devices_[i].name(),
+    show_ << fmt::format("{}: pid {}, status page http://127.0.0.1:{}/\n", devices_[i].name(),
                          devices_[i].pid(), plan_.http_ports[i]);
   show_ << view_.hint << '\n' << std::flush;
   return ok();
@@ -184,7 +184,7 @@ Status Demo::watch() {
       return Error{ErrorCode::unavailable, "the group did not form within 60 s"};
     }
     if (time_is_over()) {
-      return Error{ErrorCode::timed_out, "a device did not exit in time"};
+      return Error{ErrorCode::timed_out, "a device did not exit within 20 s after the training time"};
     }
     pause_ms(250);
   }

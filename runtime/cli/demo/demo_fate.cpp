@@ -24,7 +24,7 @@ Fate fate_of(const DeviceEnd& end) {
 }
 
 std::string words_of_end(const std::string& name, int pid, const DeviceEnd& end) {
-  const auto how = !end.signal              ? std::string("has left")
+  const auto how = !end.signal              ? std::string("has exited")
                    : *end.signal == SIGKILL ? std::string("was killed")
                                             : fmt::format("was killed by signal {}", *end.signal);
   return fmt::format("{} (pid {}) {}; restarting it", name, pid, how);

@@ -31,14 +31,14 @@ Result<std::vector<double>> rates_of(const DemoOptions& options) {
   constexpr double too_fast = 1e6;
   for (const double rate : rates)
     if (rate > too_fast)
-      return usage(fmt::format("--rates: {} rows/s are too many; maximum {}", rate, too_fast));
+      return usage(fmt::format("--rates: {} rows/s is too high; maximum {}", rate, too_fast));
   if (std::all_of(rates.begin(), rates.end(), [](double rate) { return rate <= 0; }))
-    return usage("--rates: no rows would arrive; one rate must be above 0");
+    return usage("--rates: all rates are 0; at least one must be above 0");
   const bool own = !options.rates.empty() && rates.size() > 1;
   const auto devices = options.devices > 0 ? static_cast<std::size_t>(options.devices)
                                            : (options.rates.empty() ? usual.size() : rates.size());
   if (own && devices != rates.size()) {
-    return usage(fmt::format("--devices {} but --rates has {}", devices, rates.size()));
+    return usage(fmt::format("--devices is {}, but --rates has {} values", devices, rates.size()));
   }
   if (devices > 64) return usage(fmt::format("--devices {}: too many for one machine; maximum 64", devices));
   const auto given = rates;
@@ -53,8 +53,9 @@ Result<fs::path> make_directory(const std::string& keep) {
     const auto path = fs::absolute(keep);
     fs::create_directories(path, error);
     if (!error && fs::exists(path / "job.toml")) {
-      return Error{ErrorCode::usage,
-                   fmt::format("--keep {}: contains an earlier demo; choose another folder", keep)};
+      return Error{
+          ErrorCode::usage,
+          fmt::format("--keep {}: the folder contains an earlier demo; choose a different folder", keep)};
     }
     if (!error) return path;
     return Error{ErrorCode::io, fmt::format("cannot create {}: {}", keep, error.message())};
@@ -86,8 +87,10 @@ Result<std::string> find_demo_data(const std::string& given) {
   for (const std::string& named : {given, std::string(variable == nullptr ? "" : variable)}) {
     if (named.empty()) continue;
     if (holds_images(named)) return fs::absolute(named).string();
-    return Error{ErrorCode::io,
-                 fmt::format("no MNIST images in {} (train-images-idx3-ubyte.gz and three others)", named)};
+    return Error{
+        ErrorCode::io,
+        fmt::format("no MNIST images in {}: expected train-images-idx3-ubyte.gz and three more files",
+                    named)};
   }
   auto folder = own_program().parent_path();
   for (; !folder.empty(); folder = folder.parent_path()) {
@@ -97,7 +100,7 @@ Result<std::string> find_demo_data(const std::string& given) {
     if (folder == folder.root_path()) break;
   }
   return Error{ErrorCode::io,
-               "MNIST's files were not found next to the binary; set their folder with --data DIR"};
+               "no MNIST files in examples/mnist/data near the binary; set their folder with --data DIR"};
 }
 
 std::vector<double> changed_rates(std::vector<double> rates) {
@@ -146,7 +149,7 @@ fs::path job_file(const DemoPlan& plan) {
 
 std::string job_file_text(const DemoPlan& plan) {
   return fmt::format(
-      R"(# Written by rivulet demo: settings shared by all devices of the job. Each device adds --id, --partitions,
+      R"(# Written by rivulet demo: configuration shared by all devices of the job. Each device adds --id, --partitions,
 # --data-dir and --http. All keys are explained by: rivulet config init
 version = 1
 
@@ -174,10 +177,10 @@ loss      = "cross_entropy"
 optimizer = {{ name = "sgd", lr = 0.05, momentum = 0.9 }}
 
 [checkpoint]
-every = {{ rounds = 500, interval = "2s" }}  # the embedded broker retains only seconds; offsets are committed with checkpoints
+every = {{ rounds = 500, interval = "2s" }}  # short: the embedded broker retains records for seconds only; offsets are committed with checkpoints
 
 [sync]
-on_peer_loss = "reform"  # a killed device is restarted; the others wait for it and resume
+on_peer_loss = "reform"  # if a device is killed, the demo restarts it; its peers wait and resume
 
 [log]
 format = "logfmt"
@@ -237,7 +240,7 @@ Result<std::vector<int>> free_ports(std::size_t count) {
       ports.push_back(static_cast<int>(port));
   }
   if (ports.size() == count) return ports;
-  return Error{ErrorCode::unavailable, "no free port on 127.0.0.1"};
+  return Error{ErrorCode::unavailable, "too few free ports on 127.0.0.1 between 12000 and 19999"};
 }
 
 }  // namespace rivulet::runtime::cli

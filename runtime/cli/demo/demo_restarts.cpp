@@ -48,7 +48,7 @@ Status Demo::start_again(std::size_t i) {
   trained_[i].clear();  // a new process counts from 0
   view_.devices[i].state = "starting";
   view_.devices[i].pid = devices_[i].pid();
-  print(fmt::format("{} is back as pid {}", devices_[i].name(), devices_[i].pid()));
+  print(fmt::format("{} restarted as pid {}", devices_[i].name(), devices_[i].pid()));
   return ok();
 }
 
@@ -61,7 +61,7 @@ DeviceEnd Demo::end_of(std::size_t i) {
           .restarts = life.restarts};
 }
 
-/// Devices that exit together leave no peer in state forming.
+/// Whether a running device waits in state forming. False if all devices exited together.
 bool Demo::others_wait() {
   for (std::size_t i = 0; i < devices_.size(); ++i)
     if (!devices_[i].exit_code() && view_.devices[i].state == "forming") return true;

@@ -118,7 +118,8 @@ Result<RowSurvey> survey_of(const Config& config, const std::vector<std::string>
     survey_record(*decoder.value(), {.value = std::as_bytes(std::span(record))}, survey);
   survey.take_narrowing(*decoder.value());
   if (survey.rows() == 0)
-    return Error{ErrorCode::unavailable, "no row could be decoded: " + survey.worst_drop()};
+    return Error{ErrorCode::unavailable,
+                 "no row could be decoded; most frequent reason: " + survey.worst_drop()};
   return survey;
 }
 
@@ -240,7 +241,7 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
                                 survey.dropped() + survey.rows(), drop));
   if (partitions > 1)
     notes.push_back(
-        fmt::format("one device reads all {} partitions; further devices need separate "
+        fmt::format("this device reads all {} partitions; with more devices, divide them by "
                     "source.partitions",
                     partitions));
   notes.emplace_back(

@@ -110,21 +110,24 @@ std::string FeatureRanges::describe(const Config::Decode& decode) const {
   if (columns_.empty() || rows_ < 2) return {};
   const auto columns = grouped(decode);
   const bool alike = columns.size() == 1 && columns_.size() > 1;
-  auto text = table(
-      decode.normalize ? "values in the records; the model receives them normalized to mean 0 and deviation 1"
-                       : "input of the model",
-      "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
+  auto text =
+      table(decode.normalize
+                ? "values in the records; the model receives them normalized (mean 0, standard deviation 1)"
+                : "input of the model",
+            "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
   const auto better = advice(decode);
   if (!better) return text;
-  return text + fmt::format(
-                    "features this far from mean 0 and deviation 1 train badly; to correct (more "
-                    "--rows are more accurate):\n  decode.{0}.scale = {1}\n  decode.{0}.shift = {2}\n",
-                    decode.format, toml_of(better->scale), toml_of(better->shift));
+  return text +
+         fmt::format(
+             "training is slow or diverges with features this far from mean 0 and standard deviation 1; "
+             "to normalize them (larger --rows: more precise), set:\n  decode.{0}.scale = {1}\n  "
+             "decode.{0}.shift = {2}\n",
+             decode.format, toml_of(better->scale), toml_of(better->shift));
 }
 
 std::string FeatureRanges::describe_target() const {
   if (rows_ < 2) return {};
-  return table("values to predict", "target", names_, columns_);
+  return table("target values", "target", names_, columns_);
 }
 
 std::optional<FeatureRanges::Advice> FeatureRanges::advice(const Config::Decode& decode) const {

@@ -18,7 +18,8 @@ class FeatureRanges {
   /// NaN: the row has no such value.
   void add(std::span<const float> features);
   /// Renders minimum, mean, deviation and maximum per column; one line for all if there are many or the
-  /// format scales them alike. Adds the keys to write if they are far off. Empty below two rows.
+  /// format scales them alike. If features are badly scaled, adds the keys that correct it. Empty for fewer
+  /// than two rows.
   [[nodiscard]] std::string describe(const Config::Decode& decode) const;
   /// The same table for a regression target, without advice: targets are not scaled.
   [[nodiscard]] std::string describe_target() const;

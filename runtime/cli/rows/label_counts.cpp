@@ -115,15 +115,16 @@ std::string LabelCounts::advice(const Config& config) const {
       texts_ == 0 && !numbers &&
       std::all_of(labels.begin(), labels.end(), [](const auto& l) { return label_number(l).has_value(); });
   if (measured)
-    return "these are measured values, not classes; for a regression set\n  train.loss = \"mse\"\n";
+    return "the labels are numbers, but not class numbers (0, 1, ...); for regression, set\n  train.loss = "
+           "\"mse\"\n";
   const auto highest = numbers ? *label_number(labels.back()) : 0;
   if (numbers && highest + 1 == static_cast<double>(labels.size()))
-    return fmt::format("for labels from 0 to {0:g} set\n  model.classes = {1:g}\n", highest, highest + 1);
+    return fmt::format("for labels from 0 to {0:g}, set\n  model.classes = {1:g}\n", highest, highest + 1);
   if (others_ > 0 || labels.size() > most_in_a_list)
-    return fmt::format("{} different labels are too many for a list of classes\n", labels.size());
+    return fmt::format("{} distinct labels: too many for a list of classes\n", labels.size());
   if (labels.size() < 2 || (decode.format != "json" && decode.format != "csv")) return {};
   return fmt::format(
-      "list them as classes (more --rows may find more); the first is class 0:\n"
+      "to use these labels as classes 0, 1, ..., set (a larger --rows may find more):\n"
       "  decode.{}.classes = {}\n",
       decode.format, printable(toml_list(labels)));
 }
@@ -139,8 +140,8 @@ std::string LabelCounts::list_advice(const Config& config) const {
   }
   if (unlisted == 0 || list.size() > most_in_a_list) return {};
   return fmt::format(
-      "labels of {} rows are not in the list; the extended list is\n  decode.{}.classes = {}\n", unlisted,
-      config.decode.format, printable(toml_list(list)));
+      "{} rows have labels that are not in the list; to add the labels, set\n  decode.{}.classes = {}\n",
+      unlisted, config.decode.format, printable(toml_list(list)));
 }
 
 }  // namespace rivulet::runtime::cli

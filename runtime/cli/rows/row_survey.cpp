@@ -63,7 +63,7 @@ std::string RowSurvey::describe(const Config& config) const {
 std::string RowSurvey::describe_drops() const {
   std::string text;
   if (filtered_ > 0)
-    text = fmt::format("excluded {} of {} rows: not selected by 'where'\n", filtered_,
+    text = fmt::format("excluded {} of {} rows: they do not match 'where'\n", filtered_,
                        filtered_ + rows_ + dropped_);
   if (dropped_ == 0) return text;
   text += fmt::format("dropped {} of {} rows:\n", dropped_, rows_ + dropped_);

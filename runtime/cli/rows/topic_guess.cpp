@@ -90,7 +90,7 @@ Result<const GuessedField*> target_of(const GuessedFields& fields, const std::st
   if (const auto* named = named_target(fields)) return named;
   if (const auto* likely = likely_target(fields)) return likely;
   return Error{ErrorCode::unavailable,
-               fmt::format("cannot guess which field to predict; choose it by --target NAME from the "
+               fmt::format("cannot guess which field to predict; choose one with --target NAME from the "
                            "{}: {}",
                            kind, joined(names))};
 }
@@ -127,15 +127,13 @@ Status add_classes(Guess& guess, const GuessedFields& fields, const GuessedField
   const auto labels = target.values.in_order();
   if (labels.size() < 2)
     return Error{ErrorCode::unavailable,
-                 fmt::format("'{}' is '{}' in every row: a model needs rows of other classes too; read more "
-                             "(--rows), or choose another field (--target)",
+                 fmt::format("'{}' is '{}' in every row: a classifier needs rows of two or more classes; "
+                             "read more rows (--rows), or choose a different field (--target)",
                              target.name, labels.front())};
   if (labels.size() > most_classes)
-    return Error{
-        ErrorCode::unavailable,
-        fmt::format("'{}' has {} different texts in {} rows, too many for classes; choose another field "
-                    "(--target)",
-                    target.name, labels.size(), target.rows)};
+    return Error{ErrorCode::unavailable, fmt::format("'{}' has {} different texts in {} rows, too many for "
+                                                     "class labels; choose a different field (--target)",
+                                                     target.name, labels.size(), target.rows)};
   say(guess, "train.loss", "\"cross_entropy\"");
   const auto numbers = target.texts == 0 ? class_numbers(target) : std::nullopt;
   if (numbers)
@@ -161,16 +159,15 @@ void add_gaps(Guess& guess, std::vector<std::string>& gaps, const GuessedFields&
               const GuessedField& field) {
   if (const auto lack = fields.rows - field.rows; lack > 0)
     gaps.push_back(
-        fmt::format("{} is missing in {} of {} rows ({}): fill sets the value used instead, by "
-                    "default its mean",
+        fmt::format("{} is missing in {} of {} rows ({}): the key fill sets the replacement value (default: "
+                    "the feature's mean)",
                     field.name, lack, fields.rows, share_of(lack, fields.rows)));
   const auto codes = codes_of(field);
   if (codes.empty()) return;
   guess.codes.insert(codes.begin(), codes.end());
-  gaps.push_back(
-      fmt::format("{} is often {}, far from all other values: is it a code for a missing "
-                  "value?",
-                  field.name, fmt::join(codes, " or ")));
+  gaps.push_back(fmt::format(
+      "{} often has the value {}, far from all other values: does this code mean that the value is missing?",
+      field.name, fmt::join(codes, " or ")));
 }
 
 /// Fields other than the target that are numbers in half of the rows or more. Notes why others are omitted.
@@ -194,13 +191,15 @@ std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, 
   if (!order.empty())
     guess.notes.push_back("omitted, since their names denote a time or an id: " + joined(order));
   if (!others.empty())
-    guess.notes.push_back("omitted, not numeric or in less than half of the rows: " + joined(others));
+    guess.notes.push_back("omitted, since they are not numeric or occur in less than half of the rows: " +
+                          joined(others));
   for (std::size_t i = 0; i < gaps.size() && i < most_shown; ++i) guess.notes.push_back(gaps[i]);
   if (gaps.size() > most_shown)
-    guess.notes.push_back(fmt::format("and likewise {} more features", gaps.size() - most_shown));
-  if (!guess.codes.empty())
     guess.notes.push_back(
-        fmt::format("if so: decode.{}.missing = [{}]", fields.format, fmt::join(guess.codes, ", ")));
+        fmt::format("and {} more features with missing values or such codes", gaps.size() - most_shown));
+  if (!guess.codes.empty())
+    guess.notes.push_back(fmt::format("if these codes stand for missing values: decode.{}.missing = [{}]",
+                                      fields.format, fmt::join(guess.codes, ", ")));
   return features;
 }
 
@@ -214,8 +213,9 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
   if (features.empty())
     return Error{
         ErrorCode::unavailable,
-        fmt::format("no field other than '{}' is a number in half of the rows: no features to learn from",
-                    target.name)};
+        fmt::format(
+            "no features to learn from: no field other than '{}' is numeric in half of the rows or more",
+            target.name)};
   const std::string table = "decode." + fields.format;
   say(guess, table + ".features", toml_list(features));
   say(guess, table + ".target", toml_string(target.name));
@@ -224,11 +224,11 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
   else if (const auto added = add_classes(guess, fields, target); !added)
     return added.error();
   if (target.rows < fields.rows)
-    guess.notes.push_back(fmt::format("{} of {} rows have no '{}': they are dropped",
+    guess.notes.push_back(fmt::format("{} of {} rows have no '{}': devices drop these rows",
                                       fields.rows - target.rows, fields.rows, target.name));
   if (fields.broken > 0)
     guess.notes.push_back(
-        fmt::format("{} records or lines are not {}: they are dropped", fields.broken, fields.format));
+        fmt::format("{} records or lines are not valid {}: devices drop them", fields.broken, fields.format));
   return guess;
 }
 
@@ -256,8 +256,8 @@ Result<Guess> guess_rows(const std::vector<std::string>& records, const std::str
   if (const auto fields = csv_fields(bodies)) return for_people(guess_of(*fields, target));
   if (auto guess = raw_guess(records)) return std::move(*guess);
   return Error{ErrorCode::unavailable,
-               fmt::format("records of {} that are neither JSON nor CSV: their layout cannot be "
-                           "guessed; set decode.raw.label, features and shape",
+               fmt::format("records of {} are neither JSON nor CSV, and their binary layout cannot be "
+                           "guessed; set decode.raw.label, decode.raw.features and decode.raw.shape",
                            sizes_of(records))};
 }
 

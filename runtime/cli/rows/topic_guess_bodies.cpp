@@ -51,10 +51,11 @@ std::string no_rows(const std::vector<std::string>& records) {
   }
   for (const auto& [schema, count] : framed)
     if (count * 2 > records.size())
-      return fmt::format("the topic's content {}: rows must be JSON, CSV or raw numbers",
+      return fmt::format("the topic's content {}: rows must be JSON, CSV or raw binary numbers",
                          stream::words_for_binary(schema));
   if (arrays * 2 > records.size())
-    return "records are JSON arrays without objects: a row needs names, like {\"x\": [1, 2, 3], \"label\": "
+    return "records are JSON arrays without objects: a row needs field names, as in {\"x\": [1, 2, 3], "
+           "\"label\": "
            "0}";
   return {};
 }

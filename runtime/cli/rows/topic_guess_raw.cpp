@@ -19,7 +19,7 @@ T read(const std::string& record, std::size_t at) {
   return value;
 }
 
-/// A typical measured value. Other data reinterpreted as floats rarely passes throughout.
+/// Whether x is a typical measured value. Other data, read as floats, rarely passes in all records.
 bool plausible(float x) {
   return x == 0 || (std::isfinite(x) && std::abs(x) > 1e-12F && std::abs(x) < 1e12F);
 }
@@ -72,8 +72,9 @@ Guess guess_of(const char* label, const char* features, const std::string& shape
                 {"decode.raw.label", toml_string(label)},
                 {"decode.raw.features", toml_string(features)},
                 {"decode.raw.shape", shape}};
-  guess.notes.push_back(fmt::format("rows: a label ({}), then {} values ({}); the records cannot confirm it",
-                                    label, shape, features));
+  guess.notes.push_back(fmt::format(
+      "rows: a label ({}), then {} values ({}); a guess, since raw records do not describe their layout",
+      label, shape, features));
   if (highest) {
     guess.keys.emplace_back("train.loss", "\"cross_entropy\"");
     guess.keys.emplace_back("model.classes", fmt::format("{:g}", *highest + 1));

@@ -71,7 +71,8 @@ Status all_read(const std::string& topic, States states) {
     if (!p.unreached.empty()) why += (why.empty() ? "" : "; ") + p.unreached;
   if (!why.empty()) return Error{ErrorCode::unavailable, why};
   if (std::ranges::all_of(states, seen_end)) return ok();
-  return Error{ErrorCode::unavailable, fmt::format("no answer about topic {} within 10 s", topic)};
+  return Error{ErrorCode::unavailable,
+               fmt::format("no broker reported the end offsets of topic {} within 10 s", topic)};
 }
 
 /// One pass over a topic.

@@ -23,9 +23,9 @@ struct TopicReading {
   Duration longest = std::chrono::hours(24);  ///< maximum time; the records read until then suffice
 };
 
-/// Passes records to `use` until it returns false, each partition reached its initial end (a live topic has
-/// no other), or no record arrived for 5 s, as before an open transaction. Checks `stop` ten times a second.
-/// A record's bytes are valid only during the call. Errors: unavailable (also: a partition without a leader's
+/// Passes records to `use` until it returns false, until every partition has reached its end as of the start,
+/// or until no record arrives for 5 s, as with an open transaction. Checks `stop` ten times a second. A
+/// record's bytes are valid only during the call. Errors: unavailable (also: a partition without a leader's
 /// answer for 10 s, named, after reading the others), invalid_config.
 Status read_topic(const TopicReading& reading, const StopRequest& stop,
                   const std::function<bool(const Record&)>& use);

@@ -69,7 +69,7 @@ std::string why_unread(const VitalSigns& s, const VitalSigns::Partition& partiti
     if (p.partition >= topic->partitions)
       return fmt::format("the topic has {} partition{} now", topic->partitions,
                          topic->partitions == 1 ? "" : "s");
-    if (std::ranges::count(topic->leaderless, p.partition) > 0) return "it has no leader";
+    if (std::ranges::count(topic->leaderless, p.partition) > 0) return "the partition has no leader";
   }
   if (p.state == "stopped") return p.reason;
   if (p.state == "opening" && partition.standing >= sure_after)
@@ -95,11 +95,11 @@ std::string forming(const VitalSigns& s) {
 
 std::string rows_refused(const VitalSigns& s) {
   if (s.refused.hopeless())
-    return fmt::format("the last {} row{} rejected, none was valid for {}; most often: {}", s.refused.count,
-                       s.refused.count == 1 ? " was" : "s were", span(s.refused.lasting),
+    return fmt::format("the last {} row{} rejected, no row was valid for {}; most frequent reason: {}",
+                       s.refused.count, s.refused.count == 1 ? " was" : "s were", span(s.refused.lasting),
                        s.refused.most_common);
   if (s.rowless.hopeless())
-    return fmt::format("the last {} record{} contained no row, for {}", s.rowless.count,
+    return fmt::format("no rows in the last {} record{}, for {}", s.rowless.count,
                        s.rowless.count == 1 ? "" : "s", span(s.rowless.lasting));
   return "";
 }
@@ -107,7 +107,7 @@ std::string rows_refused(const VitalSigns& s) {
 std::string batches_lost(const VitalSigns& s) {
   if (!s.lost.hopeless()) return "";
   return fmt::format(
-      "gradients have not been finite, or have exploded, for {}: {} rows are dropped: the model has "
+      "for {}, gradients have not been finite or have exploded, and {} rows were dropped: the model has "
       "diverged",
       span(s.lost.lasting), s.lost.count);
 }
@@ -119,14 +119,14 @@ std::string loss_not_finite(const VitalSigns& s) {
 std::string loss_out_of_range(const VitalSigns& s) {
   if (s.diverged < sure_after || !s.loss || !s.guess) return "";
   return fmt::format(
-      "the loss is {:.4g}, that of a constant guess {:.4g}, and has not fallen for {}: the model has "
-      "diverged",
+      "the loss is {:.4g}, far above the {:.4g} of a constant prediction, and has not halved for {}: the "
+      "model has diverged",
       *s.loss, *s.guess, span(s.diverged));
 }
 
 std::string no_synchronization(const VitalSigns& s) {
   if (s.world == 0 || s.stalled < std::max(stalled_after, 2 * s.sync_due)) return "";
-  return fmt::format("rows wait, and the group has applied no round for {}", span(s.stalled));
+  return fmt::format("rows are waiting, but the group has applied no round for {}", span(s.stalled));
 }
 
 std::string not_announced(const VitalSigns& s) {
@@ -135,11 +135,13 @@ std::string not_announced(const VitalSigns& s) {
 
 std::string not_saved(const VitalSigns& s) {
   if (s.unsaved >= unsaved_after)
-    return fmt::format("no checkpoint has reached the disk for {}: it is full, fails or hangs (see the log)",
-                       span(s.unsaved));
+    return fmt::format(
+        "no checkpoint has reached the disk for {}: the disk is full, fails or hangs (see the log)",
+        span(s.unsaved));
   if (s.uncommitted < uncommitted_after) return "";
-  return fmt::format("saved states have not been committed for {}: too few disks of the group have them",
-                     span(s.uncommitted));
+  return fmt::format(
+      "saved checkpoints have not been committed for {}: too few devices of the group have saved them",
+      span(s.uncommitted));
 }
 
 std::string stream_silent(const VitalSigns& s) {
@@ -151,7 +153,7 @@ std::string stream_silent(const VitalSigns& s) {
 
 std::string partitions_unclaimed(const VitalSigns& s) {
   if (s.unclaimed.empty()) return "";
-  return fmt::format("no device of the group claims {}: assign {} to one (source.partitions)",
+  return fmt::format("no device of the group claims {}: assign {} to a device (source.partitions)",
                      listed(s.unclaimed, ", "), s.unclaimed.size() == 1 ? "it" : "them");
 }
 

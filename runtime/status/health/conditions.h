@@ -72,7 +72,7 @@ struct Condition {
   std::string (*phrase)(const VitalSigns&);
 };
 
-/// All conditions, the most explanatory first.
+/// All conditions, those that explain others first.
 std::span<const Condition> conditions() noexcept;
 
 /// Returns the conditions that hold. Pure.

@@ -71,7 +71,7 @@ Result<Access> Access::from_file(const std::string& path) {
     return wrong_file(path,
                       fmt::format("must contain one line of {} to {} characters", token_least, token_most));
   if (!std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; }))
-    return wrong_file(path, "must contain one line of printable characters without blanks");
+    return wrong_file(path, "must contain one line of printable characters without spaces");
   return Access(text);
 }
 

@@ -32,10 +32,10 @@ Result<Address> parse_listen(const std::string& listen) {
   out.host = listen.substr(0, colon);
   if (out.host == "localhost") out.host = "127.0.0.1";
   if (colon == std::string::npos || !parse_port(listen.substr(colon + 1), out.port) || !is_number(out.host))
-    return Error{
-        ErrorCode::invalid_config,
-        fmt::format("http.listen = '{}' is not ADDRESS:PORT, for example 127.0.0.1:9464 or 0.0.0.0:9464",
-                    listen)};
+    return Error{ErrorCode::invalid_config,
+                 fmt::format("http.listen = '{}' is not ADDRESS:PORT with a numeric IPv4 address, such as "
+                             "127.0.0.1:9464 or 0.0.0.0:9464",
+                             listen)};
   out.loopback = is_loopback(out.host);
   return out;
 }

@@ -40,7 +40,7 @@ PageAnswer unauthorised() {
 std::string fresh_nonce() {
   std::array<std::uint64_t, 2> bits{};
   const auto got = getrandom(bits.data(), sizeof bits, 0);  // requests up to 256 bytes are never short
-  RIVULET_CHECK(got == static_cast<ssize_t>(sizeof bits), "the kernel's random numbers");
+  RIVULET_CHECK(got == static_cast<ssize_t>(sizeof bits), "getrandom returned too few bytes");
   return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 

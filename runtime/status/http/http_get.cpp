@@ -84,7 +84,7 @@ Result<HttpAnswer> http_request(const std::string& host, int port, const std::st
   const Handle handle = open_handle();
   CURL* const curl = handle.get();
   const std::string url = url_of(host, port, path);
-  if (curl == nullptr) return Error{ErrorCode::unavailable, url + ": no memory"};
+  if (curl == nullptr) return Error{ErrorCode::unavailable, url + ": out of memory"};
   Incoming incoming{.stop = stop, .body = {}};
   char detail[CURL_ERROR_SIZE] = "";
   const Lines lines(authorization.empty()

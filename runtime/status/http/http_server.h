@@ -13,9 +13,9 @@ namespace rivulet::runtime {
 /// for programs. With a token configured, the probes answer without it, but give no reason.
 ///
 /// One thread, "http", reads all requests and makes all answers, so the Pages callbacks must not block. Idle
-/// or slow clients delay nobody: a request head must arrive within two seconds, an answer must be read within
-/// ten. At most 256 connections without a complete head and 32 unread answers are kept; one more closes the
-/// oldest. Memory: 16 KiB for each connection, and its page.
+/// or slow clients do not delay others: a request head must arrive within two seconds, and the client must
+/// read the answer within ten. Keeps at most 256 connections without a complete head and 32 unread answers;
+/// beyond that it closes the oldest. Memory: 16 KiB for each connection, and its page.
 class HttpServer {
  public:
   struct Pages {

@@ -137,7 +137,7 @@ class Sink final : public PrometheusSink {
     LabelMap map;
     for (const auto& [label, value] : labels) {
       RIVULET_CHECK(prometheus::CheckLabelName(std::string(label)) && label != "le",
-                    "a label name that Prometheus allows");
+                    "Prometheus does not allow this label name");
       map.emplace(label, value);
     }
     const std::lock_guard lock(mutex_);
@@ -145,7 +145,7 @@ class Sink final : public PrometheusSink {
   }
   void remove(std::string_view name, Labels labels) override {
     const Definition& d = find(name);
-    RIVULET_CHECK(d.kind != Kind::histogram, "a histogram that ends");
+    RIVULET_CHECK(d.kind != Kind::histogram, "histograms cannot be removed");
     Key key{std::string(name), {}};
     for (const auto& [label, value] : labels) key.second.emplace(label, value);
     const std::lock_guard lock(mutex_);

@@ -7,7 +7,7 @@ namespace rivulet::sync {
 extern const AggregationEntry aggregation_gather;
 const AggregationEntry aggregation_gather{
     .name = "gather",
-    .help = "sends every payload to all devices, which add them in rank order",
+    .help = "all-gather of the payloads; every device adds them in rank order",
     .make = []() -> std::unique_ptr<Aggregation> { return make_slot_gather(false); },
     .make_gathered = []() -> std::unique_ptr<Aggregation> { return make_gathered_sum(false); },
     .make_speculative =

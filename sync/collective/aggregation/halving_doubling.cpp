@@ -5,7 +5,7 @@ namespace rivulet::sync {
 extern const AggregationEntry aggregation_halving_doubling;
 const AggregationEntry aggregation_halving_doubling{
     .name = "halving_doubling",
-    .help = "sums whole contributions by recursive halving",
+    .help = "all-reduce of uncompressed contributions by recursive halving and doubling",
     .make = [] { return make_dense_sum(SumSchedule::halving_doubling); },
     .fits = &sums_whole,
     .pattern = Pattern::halving_doubling};

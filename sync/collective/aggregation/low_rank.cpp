@@ -14,14 +14,15 @@
 namespace rivulet::sync {
 namespace {
 
-// PowerSGD (Vogels et al., NeurIPS 2019): one step of the power method on the sum of all ranks. M is a rank's
-// staged tensor, Q the agreed right matrix of the previous round:
+// PowerSGD (Vogels et al., NeurIPS 2019): one step of power iteration on the sum of M over all ranks. M is a
+// rank's staged tensor, Q the agreed right matrix of the previous round:
 //
-//   1. P = sum of all M Q, a dense sum, with the elements of small tensors and the buffers appended;
-//   2. the columns of P are orthonormalized, and Q = sum of all M^T P, a dense sum.
+//   1. P = sum of M Q over all ranks, a dense sum, with the elements of small tensors and the buffers
+//      appended;
+//   2. the columns of P are orthonormalized, and Q = sum of M^T P over all ranks, a dense sum.
 //
-// The agreed sum is P Q^T. A rank has sent P times its own M^T P, and keeps the rest. A view starts with a
-// drawn Q, so new members have the same one. Sends 2 (N - 1) / N of a slot.
+// The agreed sum is P Q^T. A rank counts P (M^T P)^T as sent, and its residual keeps the rest. A view starts
+// with a randomly drawn Q, which is the same on new members. Sends 2 (N - 1) / N of a slot.
 
 template <class T>
 class LowRankOf final : public Aggregation {
@@ -62,7 +63,7 @@ class LowRankOf final : public Aggregation {
 
 template <class T>
 Status LowRankOf<T>::begin(Transport& transport, const Exchange& exchange) {
-  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "needs one weight per rank");
   RIVULET_CHECK(exchange.residual != nullptr, "this collective needs a residual");
   transport_ = &transport;
   exchange_ = exchange;
@@ -198,7 +199,7 @@ class LowRank final : public Aggregation {
 extern const AggregationEntry aggregation_low_rank;
 const AggregationEntry aggregation_low_rank{
     .name = "low_rank",
-    .help = "sums of low-rank factors (PowerSGD)",
+    .help = "all-reduce of low-rank factors (PowerSGD)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<LowRank>(); },
     .fits = &sums_mixtures,
     .stands_in = true,

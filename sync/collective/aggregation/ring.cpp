@@ -4,7 +4,7 @@ namespace rivulet::sync {
 
 extern const AggregationEntry aggregation_ring;
 const AggregationEntry aggregation_ring{.name = "ring",
-                                        .help = "sums whole contributions around a ring",
+                                        .help = "ring all-reduce of uncompressed contributions",
                                         .make = [] { return make_dense_sum(SumSchedule::ring); },
                                         .fits = &sums_whole,
                                         .pattern = Pattern::ring};

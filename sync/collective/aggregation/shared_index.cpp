@@ -26,7 +26,7 @@ constexpr std::array keys{
     Key{.name = "sync.shared_index.root",
         .type = KeyType::text,
         .text = "\"turns\"",
-        .help = "how the device that selects the positions is chosen (AR-Topk)",
+        .help = "device that selects the positions: round robin, or the one with the largest norm (AR-Topk)",
         .choices = "turns | largest"},
 };
 
@@ -87,7 +87,7 @@ class SharedIndex final : public Aggregation {
 };
 
 Status SharedIndex::begin(Transport& transport, const Exchange& exchange) {
-  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "needs one weight per rank");
   RIVULET_CHECK(exchange.residual != nullptr, "this collective needs a residual");
   transport_ = &transport;
   exchange_ = exchange;
@@ -251,7 +251,7 @@ Progress SharedIndex::fail(Error error) {
 extern const AggregationEntry aggregation_shared_index;
 const AggregationEntry aggregation_shared_index{
     .name = "shared_index",
-    .help = "sums of elements at positions that one device selects (AR-Topk)",
+    .help = "all-reduce of the elements at positions that one device selects (AR-Topk)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<SharedIndex>(); },
     .fits = &sums_entries,
     .keys = keys,

@@ -104,7 +104,7 @@ class TwoSided final : public Aggregation {
 };
 
 Status TwoSided::begin(Transport& transport, const Exchange& exchange) {
-  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "needs one weight per rank");
   RIVULET_CHECK(exchange.residual != nullptr, "this collective needs a residual");
   transport_ = &transport;
   exchange_ = exchange;
@@ -229,7 +229,7 @@ Progress TwoSided::fail(Error error) {
 extern const AggregationEntry aggregation_two_sided;
 const AggregationEntry aggregation_two_sided{
     .name = "two_sided",
-    .help = "each device sums one slice, compressed in both directions",
+    .help = "every device sums one slice; contributions and sums are sent compressed",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<TwoSided>(); },
     .fits = &sums_entries,
     .worth_saving = 0};

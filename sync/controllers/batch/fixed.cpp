@@ -11,7 +11,7 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const FactsTable& table = inputs.table;
   const PolicyConfig& config = inputs.config;
   plan.next.rows.assign(table.size(), config.rows);
-  plan.why = "fixed rows";
+  plan.why = "fixed batch size";
   wait_for_all(table, plan);
 }
 

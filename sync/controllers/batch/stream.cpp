@@ -19,7 +19,7 @@ namespace {
 // b covers the time since the last round, not a fixed T. It counts the rows in the queue and those expected
 // in the rest of the tick, after the compute time of the slowest device.
 
-/// Rows requested of device f for the next round; 0: enter at once.
+/// Rows requested of device f for the next round; 0: enter immediately.
 std::uint32_t rows_for(const Facts& f, const PolicyConfig& config, double window_seconds) {
   const double expected = static_cast<double>(f.queue_rows) + f.stream_rate * window_seconds;
   const auto most = static_cast<std::uint32_t>(
@@ -57,22 +57,23 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 /// Explains the limit that determined a device's rows.
 std::string why_rows(const PolicyConfig& config, const Facts& facts, std::uint32_t asked) {
   const double tick = 1000 * to_seconds(config.tick);
-  std::string text = fmt::format("{} waiting, and {:.1f} rows/s in a tick of {:.{}f} ms", facts.queue_rows,
-                                 facts.stream_rate, tick, tick < 10 ? 1 : 0);
+  std::string text = fmt::format("{} rows waiting, {:.1f} rows/s arriving, tick of {:.{}f} ms",
+                                 facts.queue_rows, facts.stream_rate, tick, tick < 10 ? 1 : 0);
   if (asked == 0) return text + ": it does not wait for rows";
   if (asked == config.max) return text + "; limited by batch.max";
-  if (asked >= facts.rows_max) return text + "; limited by its memory";
+  if (asked >= facts.rows_max) return text + "; limited by buffer.rows";
   return asked == config.min ? text + "; raised to batch.min" : text;
 }
 
 }  // namespace
 
 extern const ControllerEntry batch_stream;
-const ControllerEntry batch_stream{.role = Role::batch,
-                                   .name = "stream",
-                                   .help = "rows follow each device's stream: batch = rate * tick (ScaDLES)",
-                                   .propose = &propose,
-                                   .fills_ticks = true,
-                                   .why_rows = &why_rows};
+const ControllerEntry batch_stream{
+    .role = Role::batch,
+    .name = "stream",
+    .help = "batch size in proportion to each device's stream rate: batch = rate * tick (ScaDLES)",
+    .propose = &propose,
+    .fills_ticks = true,
+    .why_rows = &why_rows};
 
 }  // namespace rivulet::sync::policy

@@ -26,17 +26,18 @@ namespace {
 constexpr std::array keys{
     Key{.name = "batch.noise_share",
         .text = "0.125",
-        .help = "of policy unified: rows of a group step, as a share of the gradient noise scale",
+        .help = "of policy unified: target number of rows of a group step, as a share of the gradient noise "
+                "scale",
         .least = 0,
         .most = 100,
         .above = true},
 };
 
 constexpr std::array measurements{
-    FactField{"compute_fixed_seconds", "fixed time of a step, independent of its rows"},
-    FactField{"compute_row_seconds", "time of a step per row"},
+    FactField{"compute_fixed_seconds", "fixed time of a step, independent of its rows, in seconds"},
+    FactField{"compute_row_seconds", "time of a step per row, in seconds"},
     FactField{"gradient_signal", "estimated squared norm of its stream's mean gradient"},
-    FactField{"gradient_noise", "trace of the covariance of single rows' gradients"},
+    FactField{"gradient_noise", "trace of the covariance of per-row gradients"},
 };
 enum Field : std::size_t { fixed_seconds, row_seconds, gradient_signal, gradient_noise };
 
@@ -50,8 +51,9 @@ enum Place : std::size_t {
   memory_size,
 };
 constexpr std::array figures{
-    Figure{"gradient_noise_scale", "rows whose mean gradient has as much noise as signal", scale_at},
-    Figure{"tick_seconds", "duration of a step of the group", tick_at},
+    Figure{"gradient_noise_scale",
+           "batch size in rows at which the mean gradient has as much noise as signal", scale_at},
+    Figure{"tick_seconds", "duration of a group step in seconds", tick_at},
 };
 
 constexpr double weight_of_a_round = 0.1;  ///< weight of the newest round in the mean signal and noise

@@ -11,7 +11,7 @@ constexpr std::array keys{
     Key{.name = "compression.compressor",
         .type = KeyType::text,
         .text = "\"dense\"",
-        .help = "of policy fixed: the compressor of contributions"},
+        .help = "of policy fixed: compressor of the contributions"},
     Key{.name = "compression.keep",
         .text = "0.01",
         .help = "of policy fixed: share of the parameters that a device sends in a round",
@@ -21,8 +21,8 @@ constexpr std::array keys{
     Key{.name = "compression.momentum",
         .type = KeyType::text,
         .text = "\"own\"",
-        .help = "of policy fixed with sgd: own = each device keeps the momentum of elements not sent yet; "
-                "group = the group keeps all momentum",
+        .help = "of policy fixed with sgd: owner of the momentum: own = each device, for elements not yet "
+                "sent; group = the group, for all elements",
         .choices = "own | group"},
 };
 
@@ -47,7 +47,7 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 extern const ControllerEntry compression_fixed;
 const ControllerEntry compression_fixed{.role = Role::compression,
                                         .name = "fixed",
-                                        .help = "the same compressor and keep ratio in every round",
+                                        .help = "fixed compressor and keep ratio",
                                         .propose = &propose,
                                         .keys = keys,
                                         .contributes_deltas = &contributes_deltas,

@@ -14,7 +14,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 extern const ControllerEntry learning_rate_constant;
 const ControllerEntry learning_rate_constant{.role = Role::learning_rate,
                                              .name = "constant",
-                                             .help = "constant",
+                                             .help = "lr does not change",
                                              .propose = &propose,
                                              .keys = keys,
                                              .memory = learning_rate_memory,

@@ -11,12 +11,12 @@ constexpr std::array own{
     Key{.name = "train.lr_schedule.rows",
         .type = KeyType::integer,
         .text = "1000000",
-        .help = "of policy cosine: rows of the whole group until lr reaches its minimum, where it stays",
+        .help = "of policy cosine: rows trained by the group until lr reaches its minimum, where it stays",
         .least = 1,
         .most = 1e15},
     Key{.name = "train.lr_schedule.min_ratio",
         .text = "0.01",
-        .help = "of policy cosine: the minimum, as a share of lr",
+        .help = "of policy cosine: minimum learning rate, as a share of lr",
         .least = 0,
         .most = 1},
 };
@@ -47,7 +47,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 extern const ControllerEntry learning_rate_cosine;
 const ControllerEntry learning_rate_cosine{.role = Role::learning_rate,
                                            .name = "cosine",
-                                           .help = "falls to its minimum along half a cosine wave",
+                                           .help = "cosine annealing to a minimum",
                                            .propose = &propose,
                                            .keys = keys,
                                            .memory = learning_rate_memory,

@@ -9,12 +9,12 @@ constexpr std::array own{
     Key{.name = "train.lr_schedule.every_rows",
         .type = KeyType::integer,
         .text = "1000000",
-        .help = "of policy step: rows of the whole group between two changes of lr",
+        .help = "of policy step: rows trained by the group between two changes of lr",
         .least = 1,
         .most = 1e15},
     Key{.name = "train.lr_schedule.gamma",
         .text = "0.5",
-        .help = "of policy step: factor of each change of lr",
+        .help = "of policy step: factor by which each change multiplies lr",
         .least = 0,
         .most = 1,
         .above = true},
@@ -34,13 +34,14 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry learning_rate_step;
-const ControllerEntry learning_rate_step{.role = Role::learning_rate,
-                                         .name = "step",
-                                         .help = "multiplied by a factor at fixed intervals of rows",
-                                         .propose = &propose,
-                                         .keys = keys,
-                                         .memory = learning_rate_memory,
-                                         .figures = learning_rate_figures,
-                                         .slow = learning_rate_falls};
+const ControllerEntry learning_rate_step{
+    .role = Role::learning_rate,
+    .name = "step",
+    .help = "step decay: lr is multiplied by a factor at fixed intervals of rows",
+    .propose = &propose,
+    .keys = keys,
+    .memory = learning_rate_memory,
+    .figures = learning_rate_figures,
+    .slow = learning_rate_falls};
 
 }  // namespace rivulet::sync::policy

@@ -20,37 +20,37 @@ namespace {
 constexpr std::array keys{
     Key{.name = "inject.auto.share",
         .text = "0.25",
-        .help = "of policy auto: share of injected rows in a batch while devices send them",
+        .help = "of policy auto: share of injected rows in a batch; maximum 0.1 if only features differ",
         .least = 0,
         .most = 0.9},
     Key{.name = "inject.auto.skew",
         .text = "0.4",
-        .help = "of policy auto: label skew above which devices send injected rows (0: same labels, 1: "
-                "none in common)",
+        .help = "of policy auto: label skew above which devices send injected rows (0: equal label "
+                "distributions, 1: no labels in common)",
         .least = 0,
         .most = 1},
     Key{.name = "inject.auto.features",
         .text = "0.5",
-        .help =
-            "of policy auto: share of a feature's variance between devices, above which they send injected "
-            "rows",
+        .help = "of policy auto: between-device share of a feature's variance, above which devices send "
+                "injected rows",
         .least = 0,
         .most = 1},
 };
 
 constexpr std::array measurements{
     FactField{"label_counts", "rows per label, by label modulo 16", label_bins},
-    FactField{"record_bytes", "bytes of its rows' records"},
-    FactField{
-        "feature_skew",
-        "squared distance of its mean from the group's, in variances, of the feature that differs most"},
+    FactField{"record_bytes", "record bytes of the device's rows"},
+    FactField{"feature_skew",
+              "squared distance between its mean and the group's, in units of the variance, for the feature "
+              "that differs most"},
 };
 enum Field : std::size_t { label_counts, record_bytes = label_bins, feature_skew };
 
 enum Place : std::size_t { skew_at, on_at, row_bytes_at, features_at, memory_size };
 constexpr std::array figures{
-    Figure{"skew", "label skew between devices: 0: same labels, 1: none in common", skew_at},
-    Figure{"feature_skew", "share of a feature's variance between devices", features_at},
+    Figure{"skew", "label skew between devices (0: equal label distributions, 1: no labels in common)",
+           skew_at},
+    Figure{"feature_skew", "between-device share of a feature's variance", features_at},
 };
 
 constexpr double remembered = 0.95;  ///< decay of label counts between two synchronizations
@@ -126,8 +126,8 @@ bool wants(const Inputs& inputs, double injected, std::span<const double> memory
   // All parameters are sent after every step only where that costs almost nothing.
   const bool sends_all = leaves_compression_to_when(inputs.config) && next.way.keep_ratio >= 1;
   if (injected <= 0 || sends_all) return false;
-  // Few local steps indicate drift. A budget may demand many; then devices with different labels also drift
-  // (measured: bench/published c1-skew), as do features.
+  // Few local steps indicate drift. A small budget may require many local steps: then devices whose labels or
+  // features differ also drift (measured for labels: bench/published c1-skew).
   const bool drifts = !chosen_steps(inputs) || next.steps() <= local_steps_then ||
                       memory[skew_at] > little_in_common || features;
   return (on || drifts) && saves_bytes(inputs, injected, memory[row_bytes_at], next);
@@ -139,7 +139,7 @@ std::string percent(double share) {
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const std::size_t n = inputs.table.size();
-  // Rows of a held round come again with the next one.
+  // Rows of a deferred round are announced again in the next round, so they are not counted here.
   if (plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta) learn(inputs, memory);
   const bool was_on = memory[on_at] > 0;
   const bool labels = exceeds(inputs, memory[skew_at], keys[1], was_on);
@@ -164,7 +164,7 @@ extern const ControllerEntry transfer_auto;
 const ControllerEntry transfer_auto{
     .role = Role::transfer,
     .name = "auto",
-    .help = "injected rows, if labels or features differ and this sends fewer bytes",
+    .help = "if labels or features differ between devices and injection reduces the bytes sent",
     .propose = &propose,
     .keys = keys,
     .fact_fields = measurements,

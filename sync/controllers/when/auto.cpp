@@ -22,36 +22,36 @@ namespace {
 //           streams differ, and devices would drift apart during local steps. So local steps increase
 //           gradually.
 //
-// Among the choices within the limits, takes the one of minimum loss, which grows with local steps and with
-// each halving of the keep ratio (measured: bench/synchronizing, docs/adr/0030). Measurements describe the
-// previous synchronization, so choices lag by one.
+// Among the choices within the limits, selects the one with the minimum loss, which grows with local steps
+// and with each halving of the keep ratio (measured: bench/synchronizing, docs/adr/0030). Measurements
+// describe the previous synchronization, so choices lag by one.
 
 constexpr std::array keys{
     Key{.name = "sync.budget",
         .type = KeyType::text,
         .text = "\"1 of stream\"",
-        .help = "of policy auto: bytes that a device may send to synchronize, as a share of the bytes of its "
-                "group's "
-                "records or as bytes per time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
+        .help = "of policy auto: maximum bytes that a device sends for synchronization, as a share of its "
+                "group's record bytes or as bytes per time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
         .fits = [](std::string_view text) { return budget_of(text).has_value(); },
-        .form = "like 0.1 of stream, 50 kB/s or 2 GB/month"},
+        .form = "a budget such as 0.1 of stream, 50 kB/s or 2 GB/month"},
     Key{.name = "sync.local_steps_max",
         .type = KeyType::integer,
         .text = "32",
-        .help = "of policy auto: maximum local steps, unless the budget requires more",
+        .help =
+            "of policy auto: maximum local steps between synchronizations, unless the budget requires more",
         .least = 1,
         .most = 8000},
     overlap_key,
 };
 
 constexpr std::array measurements{
-    FactField{"record_bytes", "bytes of its rows' records"},
+    FactField{"record_bytes", "record bytes of the device's rows"},
     FactField{"local_seconds", "seconds since the last synchronization"},
-    FactField{"stepping_seconds", "seconds that its local steps took"},
+    FactField{"stepping_seconds", "duration of its local steps in seconds"},
     FactField{"sent_bytes", "bytes sent since its last facts"},
     FactField{"exchange_seconds", "seconds of the last exchange, without waiting for later devices"},
     FactField{"steps_signal", "inner product of the sums of its odd and its even steps"},
-    FactField{"steps_noise", "a quarter of the squared distance of these sums"},
+    FactField{"steps_noise", "a quarter of the squared distance between these sums"},
     FactField{"injected_bytes", "bytes of injected rows sent since its last facts"},
     FactField{"delta_sketch", "sketch of its delta", Sketch::small},
 };
@@ -73,7 +73,8 @@ constexpr std::array figures{
     Figure{"exchange_seconds", "seconds of the last exchanges, without waiting for later devices",
            exchange_at},
     Figure{"expected_exchange_seconds", "predicted seconds of the next exchange", expected_at},
-    Figure{"wait_seconds", "seconds that devices able to compute waited for the last device", wait_at},
+    Figure{"wait_seconds", "seconds that the devices waited for the last one, after they had computed",
+           wait_at},
 };
 
 constexpr double streams_are_alike_again = 0.9;
@@ -200,7 +201,7 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
 
-/// Halves the local steps at once if late deltas, or deltas of too many steps, went too far.
+/// Halves the local steps immediately if late deltas, or deltas of too many steps, went too far.
 void step_back(std::span<double> memory) {
   memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
   memory[overshot_at] = recovery;
@@ -243,14 +244,15 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   CoherenceFilter(memory.subspan(alike_at)).add(coherence(deltas_of(inputs)), inputs.entered.steps());
 }
 
-/// Late deltas do harm while the model changes fast: while the loss still falls, or after a jump.
+/// Late deltas are harmful while the model changes fast: while the loss still falls, or after a jump.
 bool is_calm(std::span<const double> memory) {
   return memory[steps_at] > 0 && memory[usual_loss_at] > 0 &&
          memory[loss_at] > calm * memory[usual_loss_at] && memory[overshot_at] == 0;
 }
 
-/// Increases local steps gradually and cuts them at once. `least`: devices that train on injected rows make
-/// similar steps for a while, whatever their first deltas look like (measured: bench/synchronizing skew).
+/// Increases local steps gradually and cuts them immediately. `least`: devices that train on injected rows
+/// make similar steps for a while, whatever their first deltas look like (measured: bench/synchronizing
+/// skew).
 void follow_streams(double least, double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
   memory[most_at] = std::max(memory[most_at], least);
@@ -266,8 +268,9 @@ void follow_streams(double least, double most, std::span<double> memory) {
     memory[most_at] = std::min(most, 2 * memory[most_at]);
 }
 
-/// On a plateau the interval grows gradually to what the streams allow, and returns at once when the loss
-/// changes. Not where streams differ or rows are injected: those devices stay together only by synchronizing.
+/// On a plateau the interval grows gradually to what the streams allow, and returns immediately when the loss
+/// changes. Does nothing where streams differ or rows are injected: there, only synchronizations keep the
+/// models together.
 void rest(const Inputs& inputs, double most, std::span<double> memory) {
   const bool differ = CoherenceFilter(memory.subspan(alike_at)).below(streams_differ);
   if (!Plateau(memory.subspan(plateau_at)).reached() || differ || inputs.entered.injected_per_row() > 0) {
@@ -289,9 +292,9 @@ std::string words_of_streams(std::span<double> memory) {
   return (streams.alike() < streams_differ ? ", streams differ (" : ", streams are alike (") + alike + " %)";
 }
 
-/// Momentum of single streams that differ drives models apart, so the group sums gradients and keeps their
-/// momentum. Switching resets the momentum of all devices, so it has a hysteresis, and waits while steps may
-/// have been made ahead.
+/// When streams differ, per-device momentum drives the models apart, so the group sums gradients and keeps
+/// one momentum for the sum. Switching resets the momentum of all devices. So it has a hysteresis, and waits
+/// until no device can be ahead by a step.
 bool sums_gradients(const Inputs& inputs, std::span<const double> memory) {
   const double enough = inputs.entered.local ? streams_are_alike : streams_are_alike_again;
   return memory[steps_at] == 1 && memory[alike_at] < enough && inputs.config.momentum_adds_up &&
@@ -357,7 +360,7 @@ bool overlaps(const PolicyConfig& config) {
 extern const ControllerEntry when_auto;
 const ControllerEntry when_auto{.role = Role::when,
                                 .name = "auto",
-                                .help = "adapts interval and keep ratio to links, budget and streams",
+                                .help = "interval and keep ratio adapted to links, budget and streams",
                                 .propose = &propose,
                                 .keys = keys,
                                 .fact_fields = measurements,

@@ -9,6 +9,6 @@ void propose(const Inputs&, std::span<double>, RoundPlan&) {}
 }  // namespace
 
 extern const ControllerEntry when_every;
-const ControllerEntry when_every{Role::when, "every", "gradients are averaged after every batch", &propose};
+const ControllerEntry when_every{Role::when, "every", "gradient averaging after every batch", &propose};
 
 }  // namespace rivulet::sync::policy

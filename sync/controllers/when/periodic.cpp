@@ -46,7 +46,7 @@ extern const ControllerEntry when_periodic;
 const ControllerEntry when_periodic{
     .role = Role::when,
     .name = "periodic",
-    .help = "devices make local steps and synchronize every N steps or T seconds",
+    .help = "local steps on each device, with a synchronization every N steps or T seconds (local SGD)",
     .propose = &propose,
     .keys = keys,
     .contributes_deltas = &contributes_deltas,

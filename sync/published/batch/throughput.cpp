@@ -23,27 +23,26 @@ constexpr std::array keys{
     Key{.name = "batch.throughput.window",
         .type = KeyType::integer,
         .text = "20",
-        .help = "of policy throughput: rounds of measurement before batches may change",
+        .help = "of policy throughput: number of measured rounds before batch sizes may change",
         .least = 1,
         .most = 10'000},
     Key{.name = "batch.throughput.dead_band",
         .text = "0.05",
-        .help = "of policy throughput: batches change if one of them would change by more than this share, "
-                "and by "
-                "more than the noise of its compute times",
+        .help = "of policy throughput: minimum relative change of any batch size at which new sizes apply; "
+                "raised to twice the standard error of its compute times",
         .least = 0,
         .most = 1},
     Key{.name = "batch.throughput.sum",
         .type = KeyType::text,
         .text = "\"scaled\"",
-        .help = "of policy throughput: how the total number of rows is kept constant; shifted: as published",
+        .help = "of policy throughput: correction that keeps the total number of rows constant: scaled = by "
+                "a common factor; shifted = by a common difference (as published)",
         .choices = "scaled | shifted"},
     Key{.name = "batch.throughput.start",
         .type = KeyType::text,
         .text = "\"speeds\"",
-        .help = "of policy throughput: rows before the first measurement: in proportion to device.speed "
-                "(speeds), or "
-                "the same for all (even)",
+        .help = "of policy throughput: initial batch sizes: speeds = in proportion to device.speed; even = "
+                "equal on all devices",
         .choices = "speeds | even"},
 };
 
@@ -221,7 +220,9 @@ extern const ControllerEntry batch_throughput;
 const ControllerEntry batch_throughput{
     .role = Role::batch,
     .name = "throughput",
-    .help = "batch.rows on average, more on faster devices, for equal step times (dynamic batching)",
+    .help =
+        "batch sizes in proportion to device speed, batch.rows on average, for equal step times (dynamic "
+        "batching)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = measurements,

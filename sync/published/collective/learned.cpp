@@ -53,7 +53,7 @@ enum PairPlace : std::size_t {
 };
 constexpr std::size_t memory_size = std::size_t{pairs_at} + 2 * std::size_t{per_pair};
 constexpr std::array figures{
-    Figure{"kept", "residual relative to the contribution; negative while above the limit", kept_at},
+    Figure{"kept", "mean ratio of residual norm to gradient norm; negative while above the limit", kept_at},
     Figure{"gather_seconds", "seconds of an exchange by gather", seconds_at + gather},
     Figure{"shared_index_seconds", "seconds of an exchange by shared_index", seconds_at + shared_index},
     Figure{"ring_seconds", "seconds of an exchange by ring", seconds_at + ring},
@@ -186,7 +186,9 @@ extern const ControllerEntry collective_learned;
 const ControllerEntry collective_learned{
     .role = Role::collective,
     .name = "learned",
-    .help = "the faster of two published collectives, as measured (Flexible)",
+    .help =
+        "the collective measured as faster: gather or shared_index for sparse payloads, ring or "
+        "halving_doubling for dense ones (Flexible)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = fields_requested,

@@ -15,7 +15,7 @@ constexpr std::string_view name = "shared_index";  // also the name of the colle
 enum Place : std::size_t { kept_at, memory_size };
 constexpr std::array keys{kept_key};
 constexpr std::array figures{
-    Figure{"kept", "residual relative to the contribution; negative while above the limit", kept_at},
+    Figure{"kept", "mean ratio of residual norm to gradient norm; negative while above the limit", kept_at},
 };
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
@@ -30,15 +30,15 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry collective_shared_index;
-const ControllerEntry collective_shared_index{
-    .role = Role::collective,
-    .name = name,
-    .help =
-        "all sum at the positions of one device's largest values (AR-Topk), unless residuals are too large",
-    .propose = &propose,
-    .keys = keys,
-    .fact_fields = kept_fields,
-    .memory = memory_size,
-    .figures = figures};
+const ControllerEntry collective_shared_index{.role = Role::collective,
+                                              .name = name,
+                                              .help =
+                                                  "sums of elements at positions that one device selects "
+                                                  "(AR-Topk); gather while residuals are too large",
+                                              .propose = &propose,
+                                              .keys = keys,
+                                              .fact_fields = kept_fields,
+                                              .memory = memory_size,
+                                              .figures = figures};
 
 }  // namespace rivulet::sync::policy

@@ -26,7 +26,7 @@ constexpr std::array<double, 5> ladder{10, 20, 40, 160, 1000};
 constexpr std::array keys{
     Key{.name = "compression.gravac.epsilon",
         .text = "0.7",
-        .help = "of policy gravac: minimum gain of a compression factor",
+        .help = "of policy gravac: minimum gain at which a compression factor is used",
         .least = 0,
         .most = 10},
     Key{.name = "compression.gravac.omega",
@@ -37,8 +37,8 @@ constexpr std::array keys{
     Key{.name = "compression.gravac.window",
         .type = KeyType::integer,
         .text = "500",
-        .help = "of policy gravac: rounds from one compression factor (10, 20, 40, 160 and 1000) to the "
-                "next",
+        .help = "of policy gravac: number of rounds before the next compression factor (of 10, 20, 40, 160 "
+                "and 1000) is tried",
         .least = 1,
         .most = 1'000'000},
     gain_key("compression.gravac.gain", "\"squared\""),
@@ -69,10 +69,9 @@ enum Place : std::size_t {
   memory_size,
 };
 constexpr std::array figures{
-    Figure{"compression_factor",
-           "factor by which the last contributions were compressed; 1: everything was sent", factor_at},
+    Figure{"compression_factor", "compression factor of the last contributions; 1: dense", factor_at},
     Figure{"gain", "smoothed gain of the candidate", gain_at},
-    Figure{"settled", "1: the search is over", stable_at},
+    Figure{"settled", "1 when the search has ended, else 0", stable_at},
 };
 constexpr double least_tries = 20;  ///< rounds before the speed of a factor counts
 
@@ -202,7 +201,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
     plan.why = "gain " + percent(memory[gain_at]) + " of " + percent(epsilon) + " at " +
                std::to_string(std::lround(ladder.at(candidate))) + "-fold compression" +
                (sent > 0 ? ": " + std::to_string(std::lround(memory[factor_at])) + "-fold compression is used"
-                         : ": everything is sent");
+                         : ": contributions are dense");
   keep_finite(memory);
   gate(inputs, 1 / memory[factor_at], plan);
 }
@@ -213,7 +212,7 @@ extern const ControllerEntry compression_gravac;
 const ControllerEntry compression_gravac{
     .role = Role::compression,
     .name = "gravac",
-    .help = "the strongest compression that keeps enough of the gradient, found during training (GraVAC)",
+    .help = "largest compression factor with sufficient gain, searched during training (GraVAC)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = gain_fields,

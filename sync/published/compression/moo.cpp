@@ -27,11 +27,12 @@ constexpr std::array keys{
     Key{.name = "compression.moo.pick",
         .type = KeyType::text,
         .text = "\"weighted\"",
-        .help = "of policy moo: choice on the Pareto front: weighted (0.6 time, 0.4 gain), or its knee",
+        .help = "of policy moo: criterion on the Pareto front of time and gain: weighted = weighted "
+                "Chebyshev distance (0.6 time, 0.4 gain); knee = Euclidean distance",
         .choices = "weighted | knee"},
     Key{.name = "compression.moo.epsilon",
         .text = "0",
-        .help = "of policy moo: minimum gain of a keep ratio; 0: none",
+        .help = "of policy moo: minimum gain of eligible keep ratios; 0: no minimum",
         .least = 0,
         .most = 10},
     gain_key("compression.moo.gain", "\"squared\""),
@@ -66,7 +67,7 @@ enum Place : std::size_t {
   memory_size,
 };
 constexpr std::array figures{
-    Figure{"share", "share of the parameters that is sent", share_at},
+    Figure{"share", "share of the parameters that a device sends", share_at},
     Figure{"gain", "smoothed gain of that share", gain_at},
 };
 constexpr double moved = 0.1;
@@ -190,7 +191,7 @@ extern const ControllerEntry compression_moo;
 const ControllerEntry compression_moo{
     .role = Role::compression,
     .name = "moo",
-    .help = "the best compromise between time and gain among a few keep ratios (Flexible)",
+    .help = "Pareto-optimal keep ratio by round time and gain, among five candidates (Flexible)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = fields_requested,

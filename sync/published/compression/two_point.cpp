@@ -24,7 +24,7 @@ constexpr std::array keys{
         .above = true},
     Key{.name = "compression.two_point.delta",
         .text = "0.3",
-        .help = "of policy two-point: share of the gradient that topk may omit",
+        .help = "of policy two-point: maximum omitted share (1 - gain) at which a device votes for topk",
         .least = 0,
         .most = 10},
     gain_key("compression.two_point.gain", "\"squared\""),
@@ -76,8 +76,9 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
     memory[rounds_at] += 1;
     memory[compressed_at] += compress ? 1 : 0;
     memory[share_at] = memory[compressed_at] / memory[rounds_at];
-    plan.why = std::to_string(votes.yes) + " of " + std::to_string(votes.all) + " devices vote for topk of " +
-               percent(setting(inputs.config, keys[0].name).number) + ", which would leave out " +
+    plan.why = std::to_string(votes.yes) + " of " + std::to_string(votes.all) +
+               " devices vote for topk with keep ratio " +
+               percent(setting(inputs.config, keys[0].name).number) + ", which would omit " +
                percent(votes.left_out);
   }
   keep_finite(memory);
@@ -87,15 +88,16 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry compression_two_point;
-const ControllerEntry compression_two_point{
-    .role = Role::compression,
-    .name = "two-point",
-    .help = "topk with a fixed keep ratio if most devices lose little, else dense (ScaDLES)",
-    .propose = &propose,
-    .keys = keys,
-    .fact_fields = gain_fields,
-    .memory = memory_size,
-    .figures = figures,
-    .memory_per_rank = per_rank};
+const ControllerEntry compression_two_point{.role = Role::compression,
+                                            .name = "two-point",
+                                            .help =
+                                                "topk with a fixed keep ratio if it omits little on more "
+                                                "than half of the devices, else dense (ScaDLES)",
+                                            .propose = &propose,
+                                            .keys = keys,
+                                            .fact_fields = gain_fields,
+                                            .memory = memory_size,
+                                            .figures = figures,
+                                            .memory_per_rank = per_rank};
 
 }  // namespace rivulet::sync::policy

@@ -14,18 +14,18 @@ namespace {
 constexpr std::array keys{
     Key{.name = "inject.random.devices",
         .text = "0.5",
-        .help = "of policy random: share of the devices that send rows in a round (alpha)",
+        .help = "of policy random: share of the devices that send injected rows in a round (alpha)",
         .least = 0,
         .most = 1},
     Key{.name = "inject.random.share",
         .text = "0.1",
-        .help = "of policy random: share of its rows that such a device sends (beta)",
+        .help = "of policy random: share of its rows that each of these devices sends (beta)",
         .least = 0,
         .most = 1},
     Key{.name = "inject.random.seed",
         .type = KeyType::integer,
         .text = "1",
-        .help = "of policy random: seed of the draw",
+        .help = "of policy random: seed for drawing these devices",
         .least = 0,
         .most = 9007199254740992.0},
 };
@@ -57,7 +57,7 @@ extern const ControllerEntry transfer_random;
 const ControllerEntry transfer_random{
     .role = Role::transfer,
     .name = "random",
-    .help = "randomly drawn devices send injected rows to all others in each round",
+    .help = "in each round, randomly drawn devices send injected rows to all others (ScaDLES)",
     .propose = &propose,
     .keys = keys};
 

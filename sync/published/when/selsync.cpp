@@ -16,26 +16,27 @@ namespace {
 //
 // delta = 0 is `every`. Local steps are limited, since an infinite delta would never end them. The published
 // code averages parameters before the optimizer's step, so replicas differ afterwards; here deltas are
-// averaged. There one request suffices, so requests grow with the group; here a quorum may be set.
-// Counts only requests of this policy. A device that has made all its steps enters without a request.
+// averaged. In that code one request suffices, so synchronizations become more frequent in larger groups;
+// here a quorum may be set. Counts only requests of this policy. A device that has made all its steps enters
+// without a request.
 
 constexpr std::array keys{
     Key{.name = "sync.selsync.delta",
         .text = "0.3",
-        .help = "of policy selsync: relative change of the smoothed squared norm of a device's gradients "
-                "from which it "
-                "requests synchronization; 0: after every step",
+        .help = "of policy selsync: relative change of a device's smoothed squared gradient norm at which it "
+                "requests synchronization; 0: synchronization after every step",
         .least = 0,
         .most = 1e6},
     Key{.name = "sync.selsync.half_life",
         .text = "4",
-        .help = "of policy selsync: half-life of the mean norm, in local steps; delta depends on it",
+        .help = "of policy selsync: half-life of the smoothed norm, in local steps; other values require a "
+                "different delta",
         .least = 0,
         .most = 10'000,
         .above = true},
     Key{.name = "sync.selsync.quorum",
         .text = "0",
-        .help = "of policy selsync: share of the devices that must request synchronization; 0: one is enough",
+        .help = "of policy selsync: share of the devices that must request synchronization; 0: one device",
         .least = 0,
         .most = 1},
     Key{.name = "sync.selsync.steps_max",
@@ -46,23 +47,23 @@ constexpr std::array keys{
         .most = 8000},
     Key{.name = "sync.selsync.target",
         .text = "0",
-        .help = "of policy selsync: target share of local steps (LSSR): "
-                "delta "
-                "follows it; 0: delta is fixed",
+        .help = "of policy selsync: target share of steps without synchronization (LSSR), reached by "
+                "adjusting delta; 0: fixed delta",
         .least = 0,
         .most = 0.999},
 };
 
 constexpr std::array measurements{
     FactField{"norm_change",
-              "largest change of its smoothed squared gradient norm since the last synchronization"},
+              "maximum relative change of its smoothed squared gradient norm since the last synchronization"},
 };
 
 enum Place : std::size_t { steps_at, syncs_at, own_share_at, delta_at, requests_at, memory_size };
 constexpr std::array figures{
-    Figure{"own_share", "share of local steps: LSSR", own_share_at},
-    Figure{"delta", "change from which a device requests synchronization", delta_at},
-    Figure{"requests", "devices that requested the last synchronization", requests_at},
+    Figure{"own_share", "share of steps without synchronization (LSSR)", own_share_at},
+    Figure{"delta", "relative change of the gradient norm at which a device requests synchronization",
+           delta_at},
+    Figure{"requests", "number of devices that requested the last synchronization", requests_at},
 };
 constexpr double follow =
     0.1;  ///< correction per synchronization, as a share of the difference to the target
@@ -137,7 +138,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
 extern const ControllerEntry when_selsync;
 const ControllerEntry when_selsync{.role = Role::when,
                                    .name = "selsync",
-                                   .help = "when a device's gradients change (SelSync)",
+                                   .help = "when the norm of a device's gradients changes (SelSync)",
                                    .propose = &propose,
                                    .keys = keys,
                                    .fact_fields = measurements,

@@ -10,9 +10,9 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// Finds the local address from which this machine reaches some hosts. Separate threads get the hosts and
-/// resolve their names, because name servers may take long to answer. Prefers an address that other machines
-/// reach to a loopback address. Owner: one thread.
+/// Finds the local address from which this machine reaches some hosts. Separate threads determine the hosts
+/// and resolve their names, because name servers may be slow. Prefers an address that other machines can
+/// reach over a loopback address. Owner: one thread.
 class AddressTowards {
  public:
   /// Hosts by name or numeric address; empty: not known yet. May block.

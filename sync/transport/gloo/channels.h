@@ -46,7 +46,7 @@ class Channels {
   std::shared_ptr<Waiter> waiter_of(const Operation& op);
 
   ChunkSink& sink_;
-  std::mutex mutex_;  ///< between the train thread, which posts, and comm, which takes down
+  std::mutex mutex_;  ///< serializes posts of the train thread and take_down() on the comm thread
   std::unique_ptr<Group> group_;
   std::map<std::uint32_t, std::shared_ptr<Waiter>> waiters_;  ///< by waiter_key()
 };

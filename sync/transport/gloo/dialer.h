@@ -10,8 +10,8 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// Connects to those peers of one view that listen. If an attempt is not answered at once, a parallel one
-/// follows. So the connection is established soon after the route to the peer is up: the kernel alone would
+/// Connects to those peers of one view that listen. If an attempt gets no immediate answer, starts a parallel
+/// one. So the connection is established soon after the route to the peer is up: the kernel alone would
 /// double the delay before each retry. Used by one thread; only step() blocks.
 class Dialer {
  public:
@@ -23,7 +23,7 @@ class Dialer {
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
 
-  /// Starts the first attempt at once. `number`: the first bytes of the connection.
+  /// Starts the first attempt immediately. `number`: the first bytes of the connection.
   void dial(const sockaddr_storage& to, std::int64_t number, Answered answered);
   /// Waits up to `longest` for an answer, and starts further attempts that are due.
   void step(Duration longest);

@@ -19,9 +19,9 @@
 //            progress deadline. On the first failure it notifies the peers, takes the group down, then shows
 //            the failure to the owner.
 //   waiters  one for all sends, one per peer and lane for receives: lanes are independent, and an open
-//            receive for the next round blocks no other. While train waits for an operation, it does the
-//            work of the waiter itself. For other operations, comm takes finished receives at each tick,
-//            and at once on lanes that train never waits on; one thread waits for the sends.
+//            receive for the next round does not block others. While train waits for an operation, it does
+//            the work of the waiter itself. For other operations, comm takes finished receives at each tick,
+//            and immediately on lanes that train never waits on; one thread waits for the sends.
 namespace rivulet::sync::gloo_door {
 
 /// State of one peer, shared between the threads.

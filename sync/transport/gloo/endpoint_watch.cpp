@@ -6,9 +6,10 @@ namespace {
 constexpr auto tick = std::chrono::milliseconds(20);
 /// Delay before a broken connection counts as lost, so that messages received before are handed out first.
 constexpr auto settle = std::chrono::milliseconds(5);
-/// Maximum delay in two cases. The sentinel, on a separate connection, is still open: an obituary may be on
-/// its way. Or the peer has passed the shutdown barrier, or may have, and our waiters have not seen all
-/// messages yet: on a busy machine its sentinel and data connections are seen to close at different times.
+/// Maximum delay in two cases. First: the sentinel, on a separate connection, is still open, so an obituary
+/// may be on its way. Second: the peer may have passed the shutdown barrier, and our waiters have not
+/// received all messages yet. On a busy machine we detect at different times that its sentinel and its data
+/// connections have closed.
 constexpr auto settle_longest = std::chrono::milliseconds(400);
 
 }  // namespace
@@ -91,8 +92,9 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
     peer.departed = true;
     return;
   }
-  fail({ErrorCode::peer_lost, rank_name(view_, index) + " was lost, its connection broke: " + peer.how},
-       static_cast<int>(index));
+  fail(
+      {ErrorCode::peer_lost, rank_name(view_, index) + " was lost because its connection broke: " + peer.how},
+      static_cast<int>(index));
 }
 
 void GlooEndpoint::look_at_deadline() {
@@ -103,7 +105,7 @@ void GlooEndpoint::look_at_deadline() {
 
 void GlooEndpoint::give_up_on(std::uint32_t peer) {
   const std::string seconds = std::to_string(to_seconds(silence()));
-  fail({ErrorCode::timed_out, "no byte for " + seconds.substr(0, seconds.find('.') + 2) +
+  fail({ErrorCode::timed_out, "no byte received for " + seconds.substr(0, seconds.find('.') + 2) +
                                   " s while waiting for " + rank_name(view_, peer)},
        static_cast<int>(peer));
 }
@@ -119,8 +121,8 @@ std::optional<std::uint32_t> GlooEndpoint::quietest() {
   return quiet;
 }
 
-/// Final. The owner sees it when no thread touches its buffers any more. Peers learn of it from the obituary,
-/// or from the closed connection.
+/// Final. The owner gets the error once no thread accesses its buffers. Peers detect the failure by the
+/// obituary or the closed connection.
 void GlooEndpoint::fail(Error error, int rank) {
   error_ = std::move(error);
   lost_rank_ = rank;

@@ -77,7 +77,7 @@ void Socket::listen(int /*backlog*/) {
   known().listeners[this] = std::move(door);
 }
 
-/// Returns null with EAGAIN if there is no connection. Any other error would make Gloo end the process.
+/// Returns null with EAGAIN if there is no connection. Any other error would make Gloo terminate the process.
 std::shared_ptr<Socket> Socket::accept() {
   const auto door = door_of(this);
   const int fd = door == nullptr ? -1 : door->accept();

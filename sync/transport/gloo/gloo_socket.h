@@ -12,7 +12,8 @@ class BehindDoor {
   ~BehindDoor();
   BehindDoor(const BehindDoor&) = delete;
   BehindDoor& operator=(const BehindDoor&) = delete;
-  /// True once Gloo has requested the door. False: this LibTorch uses its own, unguarded sockets.
+  /// True once Gloo has requested the guarded socket (the door) through take(). False: this LibTorch uses its
+  /// own, unguarded sockets.
   [[nodiscard]] bool attached() const noexcept { return next_offsets_; }
   /// Called by Gloo's socket: returns the door for the socket about to listen on this thread, or null.
   static std::shared_ptr<PeerDoor> take() noexcept;

@@ -71,7 +71,7 @@ class BoundAddress {
   gloo_door::AddressTowards towards_;
 };
 
-/// Fails if the port is taken, before the device reads. A network that is not up yet is no error.
+/// Fails if the port is taken, before the device reads. A network that is not up yet is not an error.
 Status check_door(const GlooConfig& config, BoundAddress& bound) {
   if (follows_brokers(config) && config.port == 0) return ok();
   const auto local = bound.find(name_server_patience);

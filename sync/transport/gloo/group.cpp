@@ -79,7 +79,8 @@ class BookStore final : public c10d::Store {
   Rendezvous& rendezvous_;
 };
 
-/// Inherited by the device's loop thread, which as a batch thread has far fewer needless wake-ups.
+/// Sets SCHED_BATCH, which Gloo's loop thread inherits: with it, that thread has far fewer unnecessary
+/// wake-ups.
 class BatchScheduling {
  public:
   BatchScheduling() {
@@ -239,7 +240,8 @@ std::unique_ptr<Group> connect_behind(std::unique_ptr<DoorKept> door, const std:
     const BatchScheduling batch;
     const BehindDoor behind(opened);
     options->devices.assign(meshes, ProcessGroup::createDeviceForHostname(request.address, false));
-    if (!behind.attached()) throw std::runtime_error("this LibTorch's Gloo accepts unchecked connections");
+    if (!behind.attached())
+      throw std::runtime_error("the Gloo of this LibTorch bypasses the checks of incoming connections");
   }
   const auto world = static_cast<int>(request.view.world());
   const auto rank = static_cast<int>(request.view.rank);

@@ -72,7 +72,7 @@ class Group {
   [[nodiscard]] virtual std::uint64_t arrived(std::uint32_t peer, int tag) const = 0;
   /// Returns how the peer's connection ended; empty: it is open. Any thread.
   [[nodiscard]] virtual std::optional<std::string> broken(std::uint32_t peer) const = 0;
-  /// Sends the rank that this one lost to all peers, as far as the sockets accept it at once.
+  /// Reports the rank that this one lost to all peers whose sockets accept the message immediately.
   virtual void log(const Obituary& last_words) = 0;
 };
 

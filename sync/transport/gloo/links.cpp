@@ -140,7 +140,7 @@ bool Links::all_attached() {
 void Links::wait_until_attached(std::size_t pairs) {
   // The hooks have no effect with a LibTorch whose Gloo does not call its functions through the loader.
   if (links_.size() != pairs)
-    give_up({{ErrorCode::unavailable, "this LibTorch's Gloo makes its own connections"}, -1});
+    give_up({{ErrorCode::unavailable, "the Gloo of this LibTorch bypasses the hooks for connections"}, -1});
   while (!all_attached()) step([this] { return missing_links(); });
 }
 

@@ -33,7 +33,7 @@ class NotConnected final : public std::exception {
 /// The connections of one view: which are dialed, which are connected, and which peer sent a frame that Gloo
 /// cannot process (docs/adr/0045). Gloo's pairs are looked up by pointer.
 ///
-/// The comm thread connects all pairs at once, until all are connected, the deadline passes, or it is
+/// The comm thread connects all pairs in parallel, until all are connected, the deadline passes, or it is
 /// cancelled. Gloo alone would connect one after the other, each for up to five times its timeout. Gloo's
 /// loop thread reads.
 class Links {
@@ -72,7 +72,7 @@ class Links {
   void abandon();
   /// Calls abandon(), then throws.
   [[noreturn]] void give_up(ConnectFailure failure);
-  /// Unregisters all pairs. Call when none exists any more.
+  /// Unregisters all pairs. Call after all pairs have been destroyed.
   void forget();
 
   // comm thread, Gloo's loop thread

@@ -21,8 +21,8 @@ namespace rivulet::sync::gloo_door {
 class PeerDoor {
  public:
   using Number = std::int64_t;
-  /// The kernel defers connections that have sent nothing for some seconds. Of those that it accepts anyway,
-  /// this many more than expected members are let in: a member's number may still be on its way.
+  /// The kernel defers connections that have sent nothing for some seconds. Of the silent connections that
+  /// arrive anyway, accepts this many more than expected members: a member's number may still be on its way.
   static constexpr std::size_t silent_most = 32;
 
   /// Listens. `port` 0: any free one. Errors: unavailable (names the address, and sync.port if it is taken).

@@ -155,8 +155,8 @@ Result<Blob> blob_for(std::uint32_t me, const Sealed& mine, std::uint32_t peer, 
     return Error{ErrorCode::invalid_config, "rank " + std::to_string(me) + " and rank " +
                                                 std::to_string(peer) +
                                                 " cannot connect with their sync.advertise: the local "
-                                                "address of one must be above the one the other "
-                                                "advertises"};
+                                                "address of one must be numerically above the "
+                                                "address that the other advertises"};
   }
   if (i_can_dial && (!they_can_dial || me < peer)) return with_address(theirs.blob, *their_door);
   // The peer dials. Given an address above this one, Gloo listens here and never uses it.

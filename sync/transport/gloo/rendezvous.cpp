@@ -30,7 +30,7 @@ void Rendezvous::publish(const std::string& key, const Blob& value) {
   if (!complete(value, request_.view.world()))
     links_.give_up(
         {{ErrorCode::protocol, "this LibTorch's Gloo publishes addresses of an unknown layout"}, -1});
-  // Replaces Gloo's counted numbers, which peers send, by random ones that cannot be guessed.
+  // Replaces Gloo's sequential numbers, which peers send, by random ones that cannot be guessed.
   mine_ = {with_numbers(made_anew(value, request_.view.world()), request_.view.world(),
                         [this](std::int64_t own) { return door_.announce(own); }),
            request_.advertise};

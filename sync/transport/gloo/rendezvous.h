@@ -18,12 +18,12 @@ class Rendezvous {
   /// All arguments must outlive it.
   Rendezvous(const ConnectRequest& request, PeerDoor& door, Links& links);
 
-  /// Keys end in the number of the rank that they belong to. Both throw NotConnected.
+  /// Keys end with the rank of their owner. Both throw NotConnected.
   void publish(const std::string& key, const Blob& value);
   Blob look_up(const std::string& key);
   bool has(const std::string& key);
 
-  /// Returns the failure for users; `message` is the library's own.
+  /// Returns the failure with a text for users; `message` is Gloo's error text.
   [[nodiscard]] ConnectFailure explain(const std::string& message) const;
 
  private:

@@ -5,7 +5,8 @@ namespace rivulet::sync {
 namespace {
 
 Error no_gloo() {
-  return {ErrorCode::unavailable, "built without LibTorch, whose Gloo connects to other devices"};
+  return {ErrorCode::unavailable,
+          "connections to other devices need LibTorch's Gloo, which this build lacks"};
 }
 
 }  // namespace
