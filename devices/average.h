@@ -5,8 +5,8 @@ namespace rivulet::devices {
 
 /// Updates the average of the parameters after an agreed step of `rows` rows of the group. The average covers
 /// the last ModelLayout::average_rows rows (Polyak and Juditsky 1992, with a window). The model is evaluated
-/// and used with it, since it has less noise than the last step. Pure. Errors: those of a device that must
-/// copy. Cost: one pass.
+/// and used with it, since it has less noise than the last step. Pure. Errors: those of copies between host
+/// and device. Cost: one pass.
 Status follow_average(ModelState& state, double rows, Device& device);
 
 }  // namespace rivulet::devices

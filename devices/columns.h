@@ -86,7 +86,7 @@ void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, c
 /// of the parameters starts again.
 void hurry_after_change(ModelState& state);
 /// Folds the measurements of an agreed step of `rows` rows into the columns, then zeroes all but `beyond`.
-/// Rewrites the model and its optimizer arrays to match. Errors: those of a device that must copy.
+/// Rewrites the model and its optimizer arrays to match. Errors: those of copies between host and device.
 Status follow_columns(ModelState& state, double rows, Device& device);
 
 }  // namespace rivulet::devices

@@ -69,7 +69,7 @@ struct ApplyReport {
 /// Applies an agreed, host-readable contribution [P + B] to a state: steps the parameters, replaces the
 /// buffers, and updates the usual norm (as AutoClip: Seetharaman et al., 2020, with the mean square instead
 /// of a percentile). `step` counts from 1. Cost: one pass over the gradient for its norm, one over all
-/// arrays. Errors: those of a device that must copy.
+/// arrays. Errors: those of copies between host and device.
 Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& state,
                                    const GradientView& agreed, double learning_rate_factor,
                                    std::uint64_t step, Device& device);

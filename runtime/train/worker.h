@@ -84,10 +84,10 @@ struct Ending {
 /// View at a time. A loop of phases; returns instead of waiting. The first error of a view destroys it,
 /// returns the unfinished round's rows to the buffer, and leaves state and gradient unchanged.
 ///
-///   entering -> collecting -> computing -> agreeing -> [paying] -> collecting ...
-///                local steps                          (local steps, if they may overlap)
-///                                                          +-> draining -> ended
-///                                                          +-> draining -> going_back -> entering
+///   entering -> collecting -> synchronizing -> [paying] -> collecting ...
+///               local steps   (local steps, if they may overlap)
+///                                                      +-> draining -> ended
+///                                                      +-> draining -> going_back -> entering
 ///
 /// In a round it calls RoundRows (rows), LocalModel (gradient), SyncSession (synchronization), make_step
 /// (state), CheckpointCycle and RoundReport; between views ViewEntry.

@@ -28,7 +28,7 @@ bool differ_by_half(double one, double other);
 /// true.
 bool is_another_batch(double rows, double& usual);
 
-/// Holds the round until all devices have their rows. Devices keep rows and gradients until then.
+/// Defers the round until all devices have their rows. Devices keep rows and gradients until then.
 void wait_for_all(const FactsTable& table, RoundPlan& plan);
 
 }  // namespace rivulet::sync::policy

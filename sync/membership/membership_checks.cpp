@@ -34,7 +34,7 @@ Status LogMembership::check_session(TimePoint now) {
   return ok();
 }
 
-/// The state is of a view that is not in this log, or of an earlier run: folder and topic do not belong
+/// The state belongs to a view that is not in this log, or to an earlier run: folder and topic do not belong
 /// together. Its READY would be ignored.
 Status LogMembership::check_state() {
   if (!session_.known()) return ok();

@@ -179,7 +179,8 @@ bool hangs_together(const Fold& fold) {
          });
 }
 
-/// Rejects fractions: a fold has none, and converting too large ones to integers is undefined.
+/// Rejects fractions and exponents: a fold has none, and converting a too large floating-point number to an
+/// integer is undefined.
 Snapshot parse_whole_numbers(const std::string& text) {
   bool whole = true;
   const Snapshot j = Snapshot::parse(text, [&](int, Snapshot::parse_event_t, const Snapshot& value) {

@@ -16,7 +16,7 @@ namespace rivulet::sync::policy {
 /// What a controller decides, in the order of the calls: each sees the proposals of those before.
 enum class Role : std::uint8_t {
   when,           ///< Decision::mode: whether the group synchronizes in this round
-  batch,          ///< Schedule::rows, wait, whole, rest; holds a round
+  batch,          ///< Schedule::rows, wait, whole, rest; defers a round
   transfer,       ///< Schedule::injection
   compression,    ///< Schedule::compressor, keep_ratio, payload_bytes; or the entry of `when` decides them
   collective,     ///< Schedule::collective

@@ -14,7 +14,7 @@ struct GlooConfig {
   /// Interface name or local address, never a wildcard. "auto": the local address of the route to `towards`.
   std::string bind = "127.0.0.1";
   /// Hosts that every device reaches, by name or address; empty if not known yet. Called on a separate
-  /// thread, again if there is a route to none of them. May block for some seconds.
+  /// thread, and again if none of them has a route. May block for some seconds.
   std::function<std::vector<std::string>()> towards;
   std::string advertise;  ///< address that peers dial, if it differs (NAT); empty = bind
   int port = 0;           ///< port that peers dial; 0: a free port in each view

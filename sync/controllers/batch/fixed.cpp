@@ -5,7 +5,7 @@ namespace rivulet::sync::policy {
 namespace {
 
 // The conventional baseline: every device contributes exactly batch.rows, and all wait for the slowest
-// stream. While devices wait, rounds run in mode hold: every device enters within max_wait, so that a slow
+// stream. While devices wait, rounds run in mode defer: every device enters within max_wait, so that a slow
 // stream is not mistaken for a dead device. Devices that are ready keep their rows and gradients.
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const FactsTable& table = inputs.table;
