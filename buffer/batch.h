@@ -11,7 +11,7 @@ namespace rivulet::buffer {
 
 /// One reused batch: rows taken from a RowBuffer and gathered into memory of the Device. Keeps their
 /// positions until the round ends. Owner: the train thread.
-///   fill(buffer, n) -> view() -> settle(buffer)   the round was applied: the slots are released
+///   fill(buffer, n) -> view() -> release(buffer)  the round was applied: the slots are released
 ///                             -> put_back(buffer) the round failed: the rows become the oldest again
 class Batch {
  public:

@@ -17,19 +17,19 @@ namespace rivulet::buffer {
 
 using Cursors = std::map<PartitionId, RowCursor>;
 
-/// A device's announcement of one round: one interval per partition, and their skipped ranges.
+/// A device's announcement for one round: one interval per partition, and their skipped ranges.
 struct Account {
   std::vector<RowInterval> intervals;  ///< not empty, ordered, one per partition
   std::vector<SkippedRange> runs;      ///< skipped ranges of these intervals
 };
 
-/// Appends a skipped range to a bounded list. It is joined to the last one if they touch and have the same
-/// fate. Above `runs_max`, the two oldest of one partition and fate are merged: their bounds become inexact,
-/// their counts stay exact. One range per partition and fate always remains. Pure.
+/// Appends a skipped range to a bounded list. It is joined to the last range if both touch and have the same
+/// fate. Above `runs_max`, the two oldest ranges with the same partition and fate are merged: bounds become
+/// inexact, counts stay exact. Every partition and fate keeps at least one range. Pure.
 void add_run(std::vector<SkippedRange>& runs, const SkippedRange& run, std::size_t runs_max);
 
 /// Appends the intervals of `later`, partition by partition. Errors: protocol (an interval does not begin
-/// where that of `to` ends; names partition and offsets).
+/// where the one in `to` ends; names partition and offsets).
 Status append(Account& to, const Account& later);
 
 /// Marks the trained rows of all intervals as dropped for a non-finite loss or gradient. Pure.
@@ -46,7 +46,7 @@ class Ledger {
   static constexpr std::size_t announced_max = 256;  ///< skipped ranges in one Account
 
   /// Records a position from which this process read the partition, or (train thread) from which an abandoned
-  /// state was read. The lowest one is kept.
+  /// state was read. Keeps the lowest position.
   void began(const PartitionId& partition, const RowCursor& at);
   /// Where reading of each partition began.
   [[nodiscard]] Cursors begins() const;
@@ -62,9 +62,9 @@ class Ledger {
   // --- train thread ---
   /// Accounts for `rows` and the skipped ranges before, between and after them. Each partition begins at its
   /// offset in `stands`, or else where reading began. Ignores skipped ranges of other generations. Errors:
-  /// protocol (a row is not the next one of its partition; names it).
+  /// protocol (a row is not the next row of its partition; names the row).
   Result<Account> account(std::span<const RowTag> rows, const Cursors& stands, std::uint32_t generation);
-  /// The end of the contiguous skipped ranges that begin at `at`; `at` itself if there are none.
+  /// Returns the end of the contiguous skipped ranges that begin at `at`; `at` itself if there are none.
   [[nodiscard]] RowCursor behind_runs(const PartitionId& partition, RowCursor at) const;
   /// Whether `at` lies inside a skipped range.
   [[nodiscard]] bool splits(const PartitionId& partition, const RowCursor& at) const;

@@ -14,11 +14,11 @@ namespace rivulet::buffer {
 
 using SlotIndex = std::uint32_t;
 
-/// Rows between the ingest thread and the train thread: a slab of `rows` slots plus a spare, allocated once.
-/// Two lock-free rings (boost::lockfree::spsc_queue) carry the numbers of free and full slots, in batches.
+/// Rows between the ingest thread and the train thread: a slab of `rows` slots and a spare, allocated once.
+/// Two lock-free rings (boost::lockfree::spsc_queue) carry the indices of free and full slots, in batches.
 /// Recently released slots are reused first, since they are still in the CPU cache. A row is written once (by
-/// a decoder, into its slot) and copied once (into the batch). Wait-free on both sides. Memory: rows *
-/// (columns + targets) * 4 bytes + tags.
+/// a decoder, into its slot) and copied once (into the batch). Wait-free on both sides. Memory: 4 * rows *
+/// (columns + targets) bytes + tags.
 class RowBuffer {
  public:
   /// Memory that a buffer of this size allocates: slab and rings. Pure.
@@ -40,8 +40,8 @@ class RowBuffer {
   /// Completes the claimed row. The train thread sees it after the next flush(), in record order. Requires
   /// free_rows() > 0.
   void publish(const RowTag& tag) noexcept;
-  /// Marks the newest published row as the last of its record: the cursor after it is the next record. No
-  /// effect once the row is flushed.
+  /// Marks the newest published row as the last of its record: the cursor after it points to the next record.
+  /// No effect once the row is flushed.
   void amend_newest(const RowCursor& next, std::uint32_t record_bytes = 0) noexcept;
   /// Makes published rows visible to the train thread. Call once per step, and before waiting.
   void flush() noexcept;
@@ -67,7 +67,7 @@ class RowBuffer {
   /// Rows that can be taken now.
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
   [[nodiscard]] std::size_t capacity() const noexcept;
-  /// A quarter of the capacity is free (rounded up): worth waking the ingest thread for.
+  /// Whether a quarter of the capacity (rounded up) is free: worth waking the ingest thread for.
   [[nodiscard]] bool is_worth_filling() const noexcept {
     return waiting() <= capacity() - (capacity() + 3) / 4;
   }

@@ -3,7 +3,7 @@
 
 namespace rivulet {
 
-/// Ends the process with file, line and message. For bugs only; expected failures are a Result.
+/// Prints file, line and message, and aborts the process. For bugs only; expected failures return a Result.
 [[noreturn]] void check_failed(const char* file, int line, const char* condition,
                                std::string_view message) noexcept;
 

@@ -23,8 +23,8 @@ constexpr void fields(Either<Digest> auto& d, auto&& visit) {
   visit("high", d.high);
 }
 
-/// Hashes arrays and values into one digest, that of their concatenated bytes. Cost: about 0.1 ms per MB.
-/// Small values are buffered, because a call of the hash costs more than hashing their bytes.
+/// Hashes arrays and values into one digest, equal to that of their concatenated bytes. Cost: about 0.1 ms
+/// per MB. Small values are buffered, because calling the hash function costs more than hashing them.
 class Hasher {
  public:
   Hasher();

@@ -8,7 +8,7 @@ namespace rivulet {
 template <class A, class T>
 concept Either = std::same_as<std::remove_const_t<A>, T>;
 
-/// A struct with one list of its fields. The struct is followed by
+/// A struct with a single list of its fields. The struct is followed by
 ///
 ///   constexpr void fields(Either<Move> auto& m, auto&& visit) { visit("from", m.from); ... }
 ///

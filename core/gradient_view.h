@@ -21,7 +21,7 @@ struct GradientView {
   std::size_t count = 0;
   Scalar scalar = Scalar::f32;
   MemoryKind memory = MemoryKind::host;
-  std::int16_t device = -1;  ///< -1 = the host
+  std::int16_t device = -1;  ///< index of the device; -1 = the host
 
   [[nodiscard]] std::size_t bytes() const noexcept { return count * bytes_of(scalar); }
   [[nodiscard]] bool host_readable() const noexcept { return memory != MemoryKind::device; }

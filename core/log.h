@@ -34,7 +34,7 @@ class OrderedLog {
   /// True once every record that existed when the log was opened has been returned.
   [[nodiscard]] virtual bool caught_up() const = 0;
   /// Other jobs with a log of this kind at the same brokers: a device that waits alone may have a misspelled
-  /// job name. Known once the log is open; a subset if they are many.
+  /// job name. Available once the log is open; incomplete if there are many.
   [[nodiscard]] virtual std::vector<std::string> other_jobs() const { return {}; }
 };
 

@@ -34,8 +34,8 @@ class MetricsSink {
   virtual Counter& counter(std::string_view name, Labels labels = {}) = 0;
   virtual Gauge& gauge(std::string_view name, Labels labels = {}) = 0;
   virtual Histogram& histogram(std::string_view name, Labels labels = {}) = 0;
-  /// Ends the series of a counter or gauge; its handle must not be used afterwards. No effect if there is
-  /// none.
+  /// Removes the series of a counter or gauge; its handle must not be used afterwards. No effect if the
+  /// series does not exist.
   virtual void remove(std::string_view name, Labels labels = {}) = 0;
 };
 

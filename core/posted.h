@@ -15,7 +15,7 @@ class Posted {
     pending_ = true;
     publish();
   }
-  /// Publishes the pending value. Returns false if a reader is copying at this moment.
+  /// Publishes the pending value. Returns false if a reader is copying the value at this moment.
   bool publish() {
     if (!pending_) return true;
     const std::unique_lock lock(mutex_, std::try_to_lock);

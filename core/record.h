@@ -71,7 +71,7 @@ enum class DropReason : std::uint8_t {
                     ///< decoded
   filtered,         ///< rejected by decode.<format>.where; expected
   context,          ///< record needed only by later rows, such as the first ones of a window; expected
-  expired,          ///< what completes the row, such as a late label, did not arrive in time
+  expired,          ///< the data that completes the row, such as a late label, did not arrive in time
 };
 inline constexpr std::size_t drop_reasons = 13;
 /// Drops for these reasons are expected and do not indicate a fault of the stream or the configuration.

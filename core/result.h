@@ -13,7 +13,7 @@ namespace rivulet {
 enum class ErrorCode : std::uint8_t {
   invalid_config,  ///< rejected before start; the message lists every problem
   usage,           ///< wrong command line
-  bad_record,      ///< one record or payload cannot be decoded; drop and count
+  bad_record,      ///< one record or payload cannot be decoded; it is dropped and counted
   unavailable,     ///< a dependency is missing or unreachable (broker, topic, library, port)
   source_lost,     ///< broker or file lost while running; retry with back-off
   peer_lost,       ///< a peer died or left; this view is over

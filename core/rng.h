@@ -9,7 +9,7 @@ namespace rivulet {
 class Rng {
  public:
   explicit Rng(std::uint64_t seed) noexcept;
-  /// An independent stream of the job's single seed, named by purpose and index: derive(42, "feeder", 3).
+  /// Returns an independent generator for a purpose and index, from the job's seed: derive(42, "feeder", 3).
   static Rng derive(std::uint64_t seed, std::string_view purpose, std::uint64_t index = 0) noexcept;
 
   std::uint64_t next() noexcept;
@@ -24,7 +24,7 @@ class Rng {
   std::uint64_t s_[4];
 };
 
-/// The 64-bit seed of a named stream, for libraries with their own generators.
+/// Returns the 64-bit seed of such a generator, for libraries with their own generators.
 std::uint64_t derive_seed(std::uint64_t seed, std::string_view purpose, std::uint64_t index = 0) noexcept;
 
 }  // namespace rivulet

@@ -30,10 +30,10 @@ struct RowShape {
 struct RowTag {
   RowPosition position;
   RowCursor next;                 ///< cursor after this row, the end of an interval that it closes
-  std::int64_t timestamp_ms = 0;  ///< of its record
+  std::int64_t timestamp_ms = 0;  ///< timestamp of the record
   std::uint32_t generation = 0;   ///< Assignment::generation under which this row was read
   std::uint32_t record_bytes =
-      0;  ///< of its record and of preceding ones without rows, if it is the last row of its record; else 0
+      0;  ///< bytes of the record and of preceding ones without rows, if this is its last row; else 0
 };
 
 /// A batch in host memory, valid until its round ends. features [rows, columns], targets [rows, targets].
@@ -42,24 +42,24 @@ struct BatchView {
   std::span<const float> targets;
   std::size_t rows = 0;
   std::span<const RowTag> tags;  ///< one per own row; injected rows follow these and have none
-  /// Weight of a row in the gradient, by class; empty: all weights are 1.
+  /// Weight of a row in the gradient, by class. If empty, all weights are 1.
   std::span<const float> class_weights = {};
 };
 
-/// Rows of one partition used by one device in one round. All between `first` and `next` are accounted for:
+/// Rows of one partition used by one device in a round. Accounts for all offsets from `first` to `next`:
 ///   next.offset - first.offset = rows_trained + rows_dropped - non_final_rows + holes.
 struct RowInterval {
   PartitionId partition;
   RowCursor first;
   RowCursor next;
   std::uint32_t rows_trained = 0;
-  std::uint32_t rows_dropped = 0;    ///< for any reason; the SkippedRanges give the reasons
+  std::uint32_t rows_dropped = 0;    ///< dropped for any reason; the SkippedRanges give the reasons
   std::uint32_t non_final_rows = 0;  ///< dropped rows that do not end their record, so they do not advance
                                      ///< the offset
   std::uint64_t holes = 0;           ///< offsets without a row
   bool operator==(const RowInterval&) const = default;
   [[nodiscard]] bool empty() const noexcept { return rows_trained + rows_dropped + holes == 0; }
-  /// Accepts arbitrary values, also a peer's. Requires 0 <= first.offset <= next.offset.
+  /// Accepts arbitrary values, also those from a peer. Requires 0 <= first.offset <= next.offset.
   [[nodiscard]] bool adds_up() const noexcept {
     const auto passed = static_cast<std::uint64_t>(next.offset - first.offset);
     return holes <= passed && passed - holes == std::uint64_t{rows_trained} + rows_dropped - non_final_rows;
@@ -88,7 +88,7 @@ struct SkippedRange {
   std::uint64_t rows = 0;
   std::uint32_t fate = 0;  ///< a DropReason, or fate_hole
   bool operator==(const SkippedRange&) const = default;
-  /// Dropped rows that are not the last of their record.
+  /// Returns the number of dropped rows that do not end their record.
   [[nodiscard]] std::uint64_t shared() const noexcept {
     return fate == fate_hole ? 0 : rows - static_cast<std::uint64_t>(to.offset - from.offset);
   }

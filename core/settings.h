@@ -35,8 +35,8 @@ struct Key {
                           ///< in a list, of each element
   double most = 1e300;
   bool above = false;             ///< `least` itself is excluded
-  std::string_view choices = {};  ///< of a text: "a | b"; empty = any. Of numbers: words allowed instead
-  /// Whether a text with a syntax, such as a rate, can be parsed; null = any.
+  std::string_view choices = {};  ///< allowed texts, "a | b"; empty = any. For numbers: words allowed instead
+  /// Checks a text that has a syntax, such as a rate. If null, any text is valid.
   bool (*fits)(std::string_view text) = nullptr;
   std::string_view form = {};  ///< "a budget such as 50 kB/s", for the error about a malformed value
   bool or_number = false;      ///< a text key that also accepts an unquoted number; stored as text
@@ -45,13 +45,13 @@ struct Key {
   bool of_device = false;  ///< may differ between the devices of a group
 };
 
-/// An invalid combination of an entry's keys. Reported at the first of them that the user has set.
+/// An invalid combination of an entry's keys. Reported at the first of these keys that the user has set.
 struct KeyFault {
   std::vector<std::string> keys;
   std::string message;
 };
 
-/// Values of an entry's own keys. A value; any thread.
+/// Values of an entry's own keys. A plain value, usable from any thread.
 class Settings {
  public:
   using Texts = std::vector<std::string>;
@@ -82,7 +82,7 @@ class Settings {
     RIVULET_CHECK(value != nullptr, "a setting has a different type");
     return *value;
   }
-  /// Only the settings of `keys`.
+  /// Returns only the settings of `keys`.
   [[nodiscard]] Settings of(std::span<const Key> keys) const {
     Settings out;
     for (const Key& key : keys)

@@ -6,7 +6,7 @@
 
 namespace rivulet {
 
-/// Fingerprint that is also safe against attackers. Cost: about 1 ms per MB.
+/// Fingerprint of bytes that is also safe against attackers. Cost: about 1 ms per MB.
 using Sha256 = std::array<std::byte, 32>;
 
 Sha256 sha256_of(std::span<const std::byte> bytes);

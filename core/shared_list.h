@@ -8,7 +8,7 @@
 namespace rivulet {
 
 /// An immutable list, shared by its copies. The member list of a view exists once, even if many devices of
-/// one process hold the view. Thread-safe to read and to copy.
+/// one process keep the view. Thread-safe to read and to copy.
 template <class T>
 class SharedList {
  public:

@@ -24,11 +24,11 @@ class ShareCheck {
 };
 
 /// Results that several devices of a process would compute identically from the same input. The first caller
-/// computes one; it lives as long as the object that this cache is attached to. A ShareCheck detects inputs
-/// that should be identical but are not. Thread-safe; values are computed under the lock.
+/// computes a result, which lives as long as the object that this cache is attached to. A ShareCheck detects
+/// inputs that should be identical but are not. Thread-safe; values are computed under the lock.
 class SharedWork {
  public:
-  /// Null: values are never recomputed for comparison.
+  /// Without a check, values are never recomputed for comparison.
   explicit SharedWork(std::shared_ptr<ShareCheck> check = nullptr) : check_(std::move(check)) {}
   SharedWork(const SharedWork&) = delete;
   SharedWork& operator=(const SharedWork&) = delete;

@@ -5,8 +5,8 @@
 
 namespace rivulet {
 
-/// Names a state of the group. Ordered by members: a later lineage wins over more steps. Equal stamps imply
-/// equal digests.
+/// Identifies a state of the group. Ordered by members: a later lineage wins over more steps. Equal stamps
+/// imply equal digests.
 struct Stamp {
   std::uint64_t lineage = 0;  ///< number of the view that applied the last step or adopted the state
   std::uint64_t step = 0;     ///< applied rounds since the run began

@@ -3,8 +3,8 @@
 
 namespace rivulet {
 
-/// Notifies an agent that there is work: rows arrived, an exchange finished, a signal arrived. notify() may
-/// be called from any thread, never waits, and is cheap if the agent is not sleeping.
+/// Notifies an agent of work: rows arrived, an exchange finished, or a signal arrived. notify() may be called
+/// from any thread, never waits, and is cheap if the agent is not sleeping.
 class Wake {
  public:
   virtual ~Wake() = default;

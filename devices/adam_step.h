@@ -1,8 +1,8 @@
 #pragma once
 #include "devices/optimizer.h"
 
-/// The step shared by adam and adamw, which differ only in weight decay (private to devices/optimizer/). As
-/// torch.optim.Adam and AdamW, without amsgrad.
+/// The step shared by adam and adamw, which differ only in weight decay (private to devices/optimizer/).
+/// Equivalent to torch.optim.Adam and AdamW without amsgrad.
 namespace rivulet::devices {
 
 inline constexpr Key adam_keys[] = {

@@ -26,7 +26,7 @@ ModelLayout with_shares(ModelLayout layout, std::size_t classes, double window) 
   return layout;
 }
 
-/// Number of counted rows, then the share of each class in them: the last buffers.
+/// The last buffers: number of counted rows, then the share of each class in them.
 GradientView shares_in(const GradientView& numbers, std::size_t classes) {
   return numbers.slice(numbers.count - 1 - classes, 1 + classes);
 }

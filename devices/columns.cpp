@@ -23,7 +23,7 @@ constexpr double young_rows = 200;
 /// Thresholds of began_wrong(), in deviations.
 constexpr double collapse = 0.03;
 constexpr double apart = 0.3;
-/// Same: rows of a switch are equal by chance less than once in this many rounds.
+/// Thresholds of began_wrong(): rows of a switch are equal by chance less than once in this many rounds.
 constexpr double doubt = 8103;
 constexpr double doubt_of_absurd = 7.4;
 constexpr double absurd = 1000;  ///< relative to other values

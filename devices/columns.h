@@ -25,9 +25,10 @@ namespace rivulet::devices {
 struct Measured {
   /// Rows of this device since the last synchronization. The other measurements are means over these.
   double rows = 0;
-  /// In units of the shown deviation; for a column at rest x - shown_mean, for an unknown column x itself.
+  /// Means, in shown deviations; for a column at rest of x - shown_mean, for an unknown column of x.
   std::vector<double> mean;
-  /// Same units; for an unknown column the variance. Missing values of an unknown column count as 0 in both.
+  /// Mean squares in the same units; for an unknown column the variance. Missing values of an unknown column
+  /// count as 0 in both.
   std::vector<double> square;
   /// Share of recent rows beyond the limit (devices/outliers.h); in unknown columns, of rows with a value.
   std::vector<double> beyond;
@@ -40,11 +41,11 @@ struct Measured {
   [[nodiscard]] static std::size_t numbers(std::size_t columns) noexcept { return 1 + 3 * columns; }
 };
 
-/// Share of other values that wakes a column at rest: two of the recent rows.
+/// Share of recent rows with other values that wakes a column at rest: reached by two rows.
 inline constexpr double wake_share = 0.0075;
 /// Maximum distance, in deviations, of a value that counts unclipped.
 inline constexpr double farthest = 1e9;
-/// Same for a column at rest, in raw units: its square fits float32.
+/// The same for a column at rest, in raw units. Its square fits float32.
 inline constexpr double farthest_at_rest = 1.8e19;
 
 /// Adds the buffers of Measured to the layout of a model.
@@ -58,7 +59,7 @@ std::optional<std::size_t> skip_over_features(const ModelLayout& layout);
 /// Whether any column has agreed statistics.
 bool is_known(std::span<const Column> columns);
 
-/// Relative to the mean: a smaller deviation is rounding error.
+/// Minimum deviation relative to the mean; a smaller one is rounding error.
 inline constexpr double least_relative_deviation = 1e-6;
 inline constexpr double least_deviation = 1e-20;
 /// Returns the deviation to show: 0 where it is only rounding error.
@@ -71,7 +72,7 @@ struct Rescaling {
   std::vector<double> ratio, shift;  ///< [features]
   std::vector<bool> woken;           ///< [features]: its weights start at 0
   std::vector<double> gain, offset;  ///< [targets]
-  bool moves = false;                ///< a layer must change
+  bool moves = false;                ///< whether a layer must change
 };
 /// Computes the change between two sets of columns. A column that wakes from rest gets weights of 0. A column
 /// that jumped by more than the limit keeps its weights, since their meaning is lost.
@@ -86,7 +87,7 @@ void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, c
 /// of the parameters starts again.
 void hurry_after_change(ModelState& state);
 /// Folds the measurements of an agreed step of `rows` rows into the columns, then zeroes all but `beyond`.
-/// Rewrites the model and its optimizer arrays to match. Errors: those of copies between host and device.
+/// Rewrites the model and its optimizer arrays to match. Errors: from copies between host and device.
 Status follow_columns(ModelState& state, double rows, Device& device);
 
 }  // namespace rivulet::devices

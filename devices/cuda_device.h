@@ -9,8 +9,8 @@
 
 namespace rivulet::devices {
 
-/// Makes an NVIDIA GPU. State, batches and contributions stay in pinned host memory, so that copies to and
-/// from the GPU are asynchronous. Trainers keep copies of the values on the GPU (docs/adr/0020). Errors:
+/// Makes an NVIDIA GPU device. State, batches and contributions stay in pinned host memory, so that copies to
+/// and from the GPU are asynchronous. Trainers keep copies of the values on the GPU (docs/adr/0020). Errors:
 /// unavailable (build without GPU support; no driver; no such GPU; with CUDA's message).
 Result<std::unique_ptr<Device>> make_cuda_device(int index);
 

@@ -26,7 +26,7 @@ struct Work {
 /// Where the trainers of a device compute.
 struct ComputePlace {
   bool copies_arrays =
-      false;     ///< outside host memory: values are copied there before a pass and back after it
+      false;     ///< computes outside host memory: values are copied there before a pass and back after it
   int gpu = -1;  ///< index of the GPU; -1: the host
 };
 
@@ -55,9 +55,9 @@ class Device {
 /// The CPU of this process. Stateless.
 std::unique_ptr<Device> make_host_device();
 
-/// Makes the device of key device.type: "cpu"; "cuda", the first GPU visible to the process; "auto", that GPU
-/// if present and supported by this build, else the CPU. Errors: unavailable (only for "cuda", with the
-/// reason).
+/// Makes the device selected by key device.type: "cpu"; "cuda", the first GPU visible to the process; "auto",
+/// that GPU if present and supported by this build, else the CPU. Errors: unavailable (only for "cuda", with
+/// the reason).
 Result<std::unique_ptr<Device>> make_device(std::string_view type);
 
 }  // namespace rivulet::devices

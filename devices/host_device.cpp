@@ -16,7 +16,7 @@ class HostDevice final : public Device {
     copy_host_numbers(host, own);
     return ok();
   }
-  void charge(const Work&) override {}  // the real computation has taken its time already
+  void charge(const Work&) override {}  // the real computation has already taken its time
 };
 
 }  // namespace

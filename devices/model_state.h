@@ -28,14 +28,14 @@ struct NormalizedColumns {
   double limit = 8;          ///< deviations beyond which a value is clipped
   /// The first two parameter tensors are a linear layer over the features: weight [n, features], bias [n].
   bool linear_first = false;
-  /// The last two are a linear layer that produces the outputs: weight [targets, n], bias [targets].
+  /// The last two tensors are a linear layer that produces the outputs: weight [targets, n], bias [targets].
   bool linear_last = false;
   [[nodiscard]] std::size_t size() const noexcept { return features + targets; }
 };
 
-/// Agreed statistics of one such column. In double, equal on all devices: only agreed steps change them.
+/// Agreed statistics of a column of rows. In double, equal on all devices: only agreed steps change them.
 struct Column {
-  double rows = 0;  ///< in mean and variance, at most the window; 0: unknown column
+  double rows = 0;  ///< rows in mean and variance, at most the window; 0: unknown column
   double mean = 0;
   double variance = 0;
   /// The model sees (x - shown_mean) / shown_deviation. These follow mean and variance in steps.
@@ -49,18 +49,18 @@ struct Column {
 struct Statistics {
   std::vector<Column> columns;     ///< [ModelLayout::normalized.size()]
   std::vector<double> class_rows;  ///< [ModelLayout::counted_classes], rows of each label
-  double averaged_rows = 0;        ///< in the average of the parameters, at most ModelLayout::average_rows
-  double usual_norm = 0;           ///< running norm of the gradients of this state's steps
-  double hurried_rows = 0;         ///< rows for which windows stay shorter after a change of the stream
+  double averaged_rows = 0;  ///< rows in the average of the parameters, at most ModelLayout::average_rows
+  double usual_norm = 0;     ///< running norm of the gradients of this state's steps
+  double hurried_rows = 0;   ///< rows for which windows stay shorter after a change of the stream
   bool operator==(const Statistics&) const = default;
 };
 
-/// Whether all values are finite and in range. Checks statistics from outside.
+/// Whether all values are finite and in range. For statistics from outside this process.
 bool is_sound(const Statistics& known);
 
 /// Kind of an array [P]: determines how the array changes when a layer is rewritten.
 enum class ArrayKind : std::uint8_t {
-  parameters,  ///< of the model
+  parameters,  ///< parameters of the model
   delta,       ///< a difference of parameters: momentum, a residual, a delta
   gradient,    ///< a mean of gradients
   square,      ///< a mean of their squares
@@ -94,7 +94,7 @@ struct ModelLayout {
 /// implicit. Owner: the train thread; a snapshot is its own ModelState.
 class ModelState {
  public:
-  /// Zeroed. Errors: unavailable (memory).
+  /// Makes a zeroed state. Errors: unavailable (out of memory).
   static Result<ModelState> create(const ModelLayout& layout, Device& device);
   /// Returns a view of another state's arrays and statistics. A layout with fewer buffers sees only the first
   /// ones. `whole` must outlive the view.
@@ -136,7 +136,7 @@ class ModelState {
   std::unique_ptr<Memory> parameters_;
   std::vector<std::unique_ptr<Memory>> optimizer_arrays_;
   std::unique_ptr<Memory> buffers_;
-  std::unique_ptr<Memory> average_;  ///< null: none
+  std::unique_ptr<Memory> average_;  ///< null if the layout has no average
   std::unique_ptr<Statistics> own_statistics_;
   Statistics* statistics_ = nullptr;  ///< own, or those of the state under this view
 };

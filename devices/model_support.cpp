@@ -60,7 +60,7 @@ Status read_classes(const BatchView& batch, std::int64_t classes, std::vector<st
   out.resize(batch.rows);
   for (std::size_t row = 0; row < batch.rows; ++row) {
     const float target = batch.targets[row];
-    // Written so that NaN fails, too.
+    // Written so that NaN also fails.
     if (!(target >= 0.0F && target < static_cast<float>(classes) && target == std::floor(target))) {
       return Error{ErrorCode::bad_record, fmt::format("row {} of the batch has label {}; classes are 0 to {}",
                                                       row, target, classes - 1)};

@@ -20,7 +20,7 @@ Error wrong_input(const ModelConfig& config, std::string_view wanted);
 /// Product of the input shape: features per row.
 std::size_t columns_of(const ModelConfig& config);
 
-/// Aborts if the batch has the wrong shape for the model: a bug of the caller.
+/// Aborts if the batch has the wrong shape for the model: a bug in the caller.
 void check_batch(const BatchView& batch, const ModelConfig& config);
 
 /// Reads the class indices of a batch. Errors: bad_record (names the row and the value). Libraries may crash

@@ -17,7 +17,7 @@ namespace rivulet::devices {
 ///   - A value beyond the limit is clipped and counted. A value beyond the square of the limit is not a
 ///     reading: the model sees the mean. Many of them may be a change of the stream: devices/outliers.h.
 ///   - A missing value (NaN) becomes the mean.
-/// Sums in double. Memory: a copy of the batch. Cost: one pass over it.
+/// Sums are in double. Memory: a copy of the batch. Cost: one pass over it.
 std::unique_ptr<Trainer> make_normalizing(std::unique_ptr<Trainer> model, Device& device,
                                           const NormalizedColumns& columns);
 

@@ -13,12 +13,12 @@
 
 namespace rivulet::devices {
 
-/// One step over host-readable flat arrays of P elements and one scalar type. They do not overlap.
+/// Arguments of one step: host-readable flat arrays of P elements and one scalar type that do not overlap.
 struct OptimizerStep {
   GradientView parameters;
   std::span<const GradientView> arrays;  ///< in the order of OptimizerEntry::arrays
   GradientView gradient;
-  double scale = 1.0;  ///< of the gradient, from clipping
+  double scale = 1.0;  ///< factor of the gradient, from clipping
   double learning_rate = 0;
   double weight_decay = 0;
   std::uint64_t step = 1;    ///< counts from 1
@@ -38,10 +38,10 @@ struct OptimizerEntry {
   std::string_view help;
   std::span<const Key> keys;
   std::span<const RememberedArray> arrays;  ///< P elements each, part of the agreed state
-  void (*step)(const OptimizerStep&);       ///< null: computes nothing, for runs that only measure time
+  void (*step)(const OptimizerStep&);       ///< null for runs that only measure time: no step is computed
   /// Total change of the parameters that a gradient of 1 causes, including later steps through momentum. With
-  /// it, the optimizer's state is a sum of gradients, and devices may keep parts of it. Null: depends on
-  /// other gradients.
+  /// it, the optimizer's state is a sum of gradients, and devices may keep parts of it. Null if the change
+  /// also depends on other gradients.
   double (*delta_per_gradient)(double learning_rate, const Settings& settings) = nullptr;
 };
 std::span<const OptimizerEntry* const> builtin_optimizers() noexcept;
@@ -69,7 +69,7 @@ struct ApplyReport {
 /// Applies an agreed, host-readable contribution [P + B] to a state: steps the parameters, replaces the
 /// buffers, and updates the usual norm (as AutoClip: Seetharaman et al., 2020, with the mean square instead
 /// of a percentile). `step` counts from 1. Cost: one pass over the gradient for its norm, one over all
-/// arrays. Errors: those of copies between host and device.
+/// arrays. Errors: from copies between host and device.
 Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& state,
                                    const GradientView& agreed, double learning_rate_factor,
                                    std::uint64_t step, Device& device);

@@ -27,7 +27,7 @@ struct ColumnValues {
 struct Outliers {
   std::uint32_t count = 0;
   std::uint32_t absurd = 0;  ///< beyond the square of the limit
-  bool one_value = false;    ///< several, all equal
+  bool one_value = false;    ///< several values, all equal
   bool close = false;        ///< several different values on one side, closer to each other than to the mean
   [[nodiscard]] bool doubtful() const noexcept {
     return one_value || (count > 0 && 2 * absurd >= count && !close);

@@ -19,7 +19,7 @@ struct Product {
   bool adds = false;  ///< adds to `out` instead of overwriting it
 };
 
-/// Row length in memory of a right factor with `columns` columns: whole vectors of the widest processor.
+/// Row length in memory of a right factor with `columns` columns: a multiple of the widest vector unit.
 constexpr std::size_t padded(std::size_t columns) {
   return (columns + 15) / 16 * 16;
 }

@@ -21,16 +21,16 @@ struct ScriptTensor {
 struct ScriptFacts {
   std::string sha256;
   std::uint64_t bytes = 0;
-  std::string signature;  ///< of forward()
+  std::string signature;  ///< signature of forward()
   std::vector<ScriptTensor> parameters;
   std::vector<ScriptTensor> buffers;  ///< floating-point buffers, which are synchronized
   std::uint64_t parameter_numbers = 0;
   std::uint64_t buffer_numbers = 0;
   std::int64_t outputs = 0;  ///< outputs per row
-  /// Why it cannot train on a single row (batch norm, for example), so that batch.min must be 2. Empty: it
+  /// Why it cannot train on a single row (batch norm, for example), so that batch.min must be 2. Empty if it
   /// can.
   std::string one_row;
-  double forward_ms = 0;  ///< of one row, second pass
+  double forward_ms = 0;  ///< time of the second pass on one row
   double backward_ms = 0;
 };
 

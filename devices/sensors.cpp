@@ -53,7 +53,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error) && !error;
 }
 
-/// Makes a metric label of a text: printable, of limited length.
+/// Makes a metric label from a text: printable, of limited length.
 std::string label_of(std::string text) {
   text.resize(std::min(text.size(), name_most));
   std::ranges::replace_if(

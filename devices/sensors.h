@@ -27,7 +27,7 @@ struct GpuLoad {
   std::optional<double> hertz_max;
 };
 
-/// Throttling events of one cause since its driver was loaded.
+/// Throttling events from one cause since its driver was loaded.
 struct ThrottleCount {
   std::string by;  ///< "package-0": heat of a processor package; "oc1": an over-current monitor of a Jetson
   double events = 0;
@@ -45,17 +45,17 @@ struct SensorReadings {
   std::optional<std::string> total_rail;  ///< the rail in `power` that feeds all others
   std::vector<GpuLoad> gpus;
   std::vector<ThrottleCount> throttles;
-  std::optional<double> cpu_hertz;  ///< of the fastest core
+  std::optional<double> cpu_hertz;  ///< clock rate of the fastest core
   std::optional<BoardMemory> memory;
-  std::uint64_t heat_errors = 0;  ///< present, but unreadable
+  std::uint64_t heat_errors = 0;  ///< sensors present, but unreadable
   std::uint64_t power_errors = 0;
   std::uint64_t gpu_errors = 0;
 };
 
 /// Power, heat, load and memory of a machine from its kernel's files (sysfs, procfs): Jetson boards with
 /// JetPack 5 to 7 (INA3221 rails, devfreq, over-current monitors), and any Linux with thermal zones, RAPL,
-/// cpufreq. Each read() searches again, since parts of a board may appear late. Cost: opens a few dozen small
-/// files, about 1 ms. Owner: the measuring thread.
+/// cpufreq. Each read() searches for sensors again, since parts of a board may appear late. Cost: opens a few
+/// dozen small files, about 1 ms. Owner: the measuring thread.
 class Sensors {
  public:
   static constexpr std::size_t most = 64;  ///< maximum of each kind; names are cut at 64 characters

@@ -27,19 +27,18 @@ struct Fill {
   double value = 0;  ///< in the record's units, before scale and shift
 };
 
-/// [decode] of the configuration as plain values: those common to all formats, and the keys of the chosen
-/// one.
+/// [decode] of the configuration as plain values: keys common to all formats, and those of the chosen format.
 struct DecodeConfig {
   std::string format = "raw";
   std::size_t max_record_bytes = 1'000'000;
   std::uint32_t classes = 0;        ///< > 0: number of classes, checked against targets; 0: regression
-  std::vector<std::int64_t> shape;  ///< of one row; empty: {number of listed features}
+  std::vector<std::int64_t> shape;  ///< shape of a row; empty: {number of listed features}
   std::vector<double> scale = {1};  ///< x * scale + shift: one for all features, or one per feature
   std::vector<double> shift = {0};
   bool normalizes = false;      ///< a later normalizer replaces a NaN by the feature's mean
-  std::vector<double> missing;  ///< missing-value codes, as in records
+  std::vector<double> missing;  ///< missing-value codes, in the records' units
   Fill fill;
-  std::string where;                     ///< "FIELD = VALUE" of the selected rows; empty: all
+  std::string where;                     ///< "FIELD = VALUE" of the selected rows; empty selects all
   char decimal = '.';                    ///< decimal separator of numbers in texts
   std::vector<std::string> features;     ///< for formats with named features
   std::string target;                    ///< for formats with a named target
@@ -55,8 +54,8 @@ struct Decoded {
                                               ///< row)
 };
 
-/// For one feature: changes between consecutive rows, and how many of them change by more than 10 % when
-/// rounded to 32 bits. Minimum and maximum as in records.
+/// For one feature: number of changes between consecutive rows, and how many of them rounding to 32 bits
+/// alters by more than 10 %. Minimum and maximum are in the records' units.
 struct Narrowing {
   double least = 0;
   double greatest = 0;
@@ -65,8 +64,8 @@ struct Narrowing {
   double scale = 1;  ///< as configured
 };
 
-/// Decodes bytes into values. A cursor over one record, so that decoding can pause when its rows do not all
-/// fit:
+/// Decodes bytes into values. A cursor over one record, so that decoding can pause when there is no room for
+/// its next row:
 ///   begin(record); while (next(slot).kind != end) ...
 /// No row leaves a decoder with an infinity or a label outside [0, classes). The only NaN is a quiet one in a
 /// feature whose value is missing, where DecodeConfig::normalizes. Never throws, never reads outside the
@@ -82,7 +81,7 @@ class Decoder {
   /// Description of the last drop (field, value), valid until the next call. For logs, not for labels.
   [[nodiscard]] virtual std::string_view detail() const noexcept = 0;
   /// Label of the last row, as written in the record, even if the row was dropped after its label was read;
-  /// empty if none was read. For messages: returns a copy.
+  /// empty if none was read. Returns a copy, for messages.
   [[nodiscard]] virtual std::string label() const { return {}; }
   /// Configured name of a feature, in column order; empty if it has none.
   [[nodiscard]] virtual std::string feature(std::size_t /*column*/) const { return {}; }
@@ -92,12 +91,12 @@ class Decoder {
     return name.empty() ? std::to_string(column) : name;
   }
   /// How often each feature was missing so far, whether filled or dropped: one count for each of the first
-  /// 64, then one for all others. Empty: the format has no missing values.
+  /// 64, then one for all others. Empty if the format has no missing values.
   [[nodiscard]] virtual std::span<const std::uint64_t> missing() const noexcept { return {}; }
   /// Starts (or stops) comparing rows for narrowing(), at some cost per value. Memory: 48 bytes per feature;
   /// inactive from 65 536 features on.
   virtual void watch_narrowing(bool /*on*/) {}
-  /// Per feature, since watch_narrowing(true); empty if off.
+  /// Results per feature since watch_narrowing(true); empty while off.
   [[nodiscard]] virtual std::span<const Narrowing> narrowing() const noexcept { return {}; }
 };
 

@@ -199,7 +199,7 @@ std::string_view text_of(double x, std::span<char, 32> room) noexcept {
 
 namespace {
 
-/// The error of a scale or shift for rows with `columns` features; empty if valid.
+/// Error message for a scale or shift of rows with `columns` features; empty if valid.
 std::string unfit(const std::vector<double>& values, const std::string& key, std::size_t columns) {
   const bool finite = std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
   if (!finite) return "." + key + " must be a finite number";

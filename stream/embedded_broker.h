@@ -23,15 +23,15 @@ class EmbeddedBroker {
   EmbeddedBroker(const EmbeddedBroker&) = delete;
   EmbeddedBroker& operator=(const EmbeddedBroker&) = delete;
   [[nodiscard]] const std::string& bootstrap_servers() const noexcept;  ///< 127.0.0.1:PORT
-  /// For tests: broker 1 goes down or comes back on the same port.
+  /// For tests: stops broker 1, or restarts it on the same port.
   void set_down(bool down);
   void set_down(int broker, bool down);
-  /// For tests: a broker accepts connections but does not answer, like a hung one. It answers pending
+  /// For tests: makes a broker accept connections without answering, like a hung one. It answers pending
   /// requests after a minute.
   void set_silent(int broker, bool silent);
   /// For tests: makes another broker the leader of a partition.
   void set_leader(const std::string& topic, int partition, int broker);
-  /// For tests: a partition loses its leader, as during an election, or gets it back.
+  /// For tests: removes the leader of a partition, as during an election, or restores it.
   void set_leaderless(const std::string& topic, int partition, bool leaderless);
   /// Rejects the next `times` produce requests with a retriable error.
   void refuse_records(std::size_t times);

@@ -25,16 +25,16 @@ struct FeederConfig {
   bool repeat = false;        ///< restart (reshuffled) at the end of the data
   bool pace_by_commits =
       false;  ///< on the embedded broker: never exceed the committed offset by more than `window_bytes`
-  std::string pace_group;  ///< consumer group of those offsets: rivulet.<job>
+  std::string pace_group;  ///< consumer group that commits these offsets: rivulet.<job>
   std::size_t window_bytes = 3'000'000;
 };
 
 struct FeedProgress {
   std::uint64_t records = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t held_back = 0;  ///< times a partition waited for commits
+  std::uint64_t held_back = 0;  ///< number of times that a partition waited for commits
   double seconds = 0;
-  double fraction = 0;  ///< of duration or data, 0..1; 0 if unbounded
+  double fraction = 0;  ///< played part of the duration or data, 0..1; 0 if unbounded
   std::vector<std::uint64_t> per_partition;
 };
 

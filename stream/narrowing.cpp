@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t sentences_max = 8;
 constexpr std::uint64_t least_lost = 10;
-constexpr std::uint64_t least_share = 20;  // of 1
-constexpr double lost_beyond = 0.1;        // of a difference
+constexpr std::uint64_t least_share = 20;  // 1 / share of all differences
+constexpr double lost_beyond = 0.1;        // relative error of a difference
 // Ratio of distance from 0 to range above which a shift helps: the model finally receives positions within
 // the range, so only their precision matters.
 constexpr double far = 64;

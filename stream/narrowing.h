@@ -7,8 +7,8 @@
 /// Warnings about features that lose precision in 32 bits; shared by peek, validate and run.
 namespace rivulet::stream {
 
-/// Whether the loss affects the model and a shift avoids it: a twentieth of the differences between rows is
-/// lost, at least ten, and the values lie far from 0 and close together.
+/// Whether the loss affects the model and a shift avoids it: at least a twentieth of the differences between
+/// rows, and at least ten, are lost, and the values lie far from 0 and close together.
 bool loses(const Narrowing& feature) noexcept;
 
 /// Returns a shift that moves the middle of the value range close to 0.

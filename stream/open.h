@@ -37,8 +37,8 @@ struct KafkaSourceConfig {
   StartOffset start;                ///< for a partition assigned without a cursor
   Duration open_deadline = std::chrono::seconds(10);
   bool count_gaps = false;  ///< after deletion by retention: resume after the gap instead of stopping
-  /// File with one record per partition that was read, so that a recreated topic is detected after a restart
-  /// too. Empty: detected only while the process runs.
+  /// File with one record per partition that was read, which reveals a recreated topic after a restart.
+  /// Without it, a recreated topic is detected only while the process runs.
   std::string anchor_file;
   Duration anchor_every = std::chrono::seconds(30);     ///< interval between checks of that record
   Duration anchor_defer_max = std::chrono::seconds(2);  ///< maximum time that newer records wait for a check
@@ -62,7 +62,7 @@ struct FileSourceConfig {
 };
 Result<std::unique_ptr<RecordSource>> open_file_source(const FileSourceConfig&, const Clock&);
 
-/// Learnable rows from a seed: y = one-hot argmax or linear function of hidden weights, plus noise. In the
+/// Learnable rows from a seed: y = one-hot argmax or linear function of hidden weights, plus noise. Uses the
 /// `raw` f32 layout (f32 label, f32 features). The rate is a function of time: streams can change and pause.
 struct SyntheticSourceConfig {
   std::size_t columns = 16;
@@ -73,7 +73,7 @@ struct SyntheticSourceConfig {
 };
 Result<std::unique_ptr<RecordSource>> open_synthetic_source(const SyntheticSourceConfig&, const Clock&);
 
-/// A fixed list of records with due times, for exact replays and tests. `partitions`: all that exist.
+/// A fixed list of records with due times, for exact replays and tests. `partitions`: all existing ones.
 struct ScriptedRecord {
   TimePoint due;
   PartitionId partition;

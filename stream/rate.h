@@ -32,7 +32,7 @@ class GrowthEstimate {
   explicit GrowthEstimate(Duration window = std::chrono::seconds(5)) noexcept : window_(window) {}
   /// Records the end offset. The first offset, and one below its predecessor, only restart the measurement.
   void reached(std::int64_t end, TimePoint now) noexcept;
-  /// Growth rate at `now`. After a window without growth: at most one record per time since the last growth.
+  /// Growth rate at `now`. After a window without growth, at most 1 / (time since the last growth).
   [[nodiscard]] double per_second(TimePoint now) const noexcept;
 
  private:

@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::size_t frame_bytes = 5;
 constexpr std::size_t looked_at = 256;
-// Registries count from 1, hosted ones from 100001. Larger values are not a frame: "\0{\0" is UTF-16.
+// Schema numbers begin at 1, in hosted registries at 100001. Larger values are not a frame: "\0{\0" is
+// UTF-16.
 constexpr std::uint32_t schemas_max = 1U << 28U;
 
 /// Whether a byte can occur in lines of text; binary numbers contain others.

@@ -22,7 +22,7 @@ Status create_topic(const Properties& properties, const std::string& topic, int 
 
 /// Current state of one topic at the broker.
 struct TopicFacts {
-  std::optional<int> partitions;  ///< none: the topic does not exist, or is not visible to this user
+  std::optional<int> partitions;  ///< nullopt: the topic does not exist, or is not visible to this user
   std::vector<int> leaderless;    ///< partitions without a leader
 };
 
@@ -43,7 +43,7 @@ class TopicLookup {
 std::unique_ptr<TopicLookup> make_topic_lookup(const Properties& properties, std::vector<std::string> topics);
 
 /// Returns the hosts of all brokers as advertised by the cluster: devices on other machines use these,
-/// whatever bootstrap.servers is here. Queries metadata of `topic`, which need not exist, since the answer
+/// regardless of bootstrap.servers here. Queries metadata of `topic`, which need not exist, since the answer
 /// lists all brokers. Errors: invalid_config, unavailable (no answer within `deadline`).
 Result<std::vector<std::string>> advertised_hosts(const Properties& properties, const std::string& topic,
                                                   Duration deadline);

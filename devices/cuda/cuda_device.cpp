@@ -60,7 +60,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] ComputePlace computes_on() const noexcept override {
     return {.copies_arrays = true, .gpu = gpu_};
   }
-  void charge(const Work&) override {}  // the real computation has taken its time already
+  void charge(const Work&) override {}  // the real computation has already taken its time
 
  private:
   const int gpu_;

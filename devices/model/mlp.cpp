@@ -57,7 +57,7 @@ struct Layer {
   std::size_t bias = 0;
 };
 
-/// In the order of the parameters: the hidden layers, `skip`, the outputs.
+/// Layers in the order of the parameters: the hidden layers, `skip`, the outputs.
 struct Layers {
   std::vector<Layer> chain;  ///< the hidden ones, then the outputs
   Layer skip;                ///< from features to outputs, without a bias; 0 inputs: none
@@ -325,7 +325,7 @@ std::string fault_of(const std::string& activation, const MlpShape& shape) {
   return shape.skip && shape.hidden.empty() ? "model.mlp.skip needs a hidden layer to bypass" : "";
 }
 
-/// Per row: the outputs of each layer before and after its activation, and a gradient of each.
+/// Memory per row: the outputs of each layer before and after its activation, and a gradient of each.
 ModelNeeds needs(const ModelConfig& config) {
   const MlpShape shape = shape_of(config.settings);
   auto width = static_cast<double>(columns_of(config));

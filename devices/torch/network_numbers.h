@@ -33,16 +33,16 @@ class NetworkNumbers {
   [[nodiscard]] virtual torch::Device place() const { return torch::kCPU; }
   /// Sets parameters and buffers of `state` to their start values for the seed.
   void initialize(ModelState& state, std::uint64_t seed) const;
-  /// Takes parameters and start values of buffers from the state, and zeroes the gradients. `out` is [P + B].
+  /// Reads parameters and start values of buffers from the state, and zeroes the gradients. `out` is [P + B].
   virtual void begin_training(const ModelState& state, const GradientView& out) = 0;
   /// Call after the backward pass. Then `out` holds gradient and buffers, and all work at the place is
   /// complete.
   virtual void end_training(const GradientView& out) = 0;
-  /// Takes parameters and buffers from the state, for forward passes only.
+  /// Reads parameters and buffers from the state, for forward passes only.
   virtual void begin_evaluation(const ModelState& state) = 0;
 
  protected:
-  /// Takes the tensors' names and shapes and converts them to config.scalar.
+  /// Reads the tensors' names and shapes and converts them to config.scalar.
   NetworkNumbers(Network& network, const ModelConfig& config);
   [[nodiscard]] GradientView gradient_of(const GradientView& out) const {
     return out.slice(0, layout_.parameters);
@@ -57,8 +57,8 @@ class NetworkNumbers {
   std::vector<BoundTensor> buffers_;
 };
 
-/// The network's tensors are views of the host's arrays: nothing is gathered or scattered. Another state or
-/// contribution only moves the views (about 1 us per tensor).
+/// The network's tensors are views of the host's arrays: nothing is gathered or scattered. A change of state
+/// or contribution only moves the views (about 1 us per tensor).
 std::unique_ptr<NetworkNumbers> view_numbers(Network& network, const ModelConfig& config);
 
 /// The network's tensors are views of arrays in the memory of `place`, a GPU. Values are copied there before

@@ -81,7 +81,7 @@ double bytes_for(ScriptNetwork& network, const ModelConfig& config, std::int64_t
   return static_cast<double>(meter->most);
 }
 
-/// Measures the memory needs: only running a script shows them.
+/// Measures the memory needs: they show only when the script runs.
 ModelNeeds measured(ScriptNetwork& network, const ModelConfig& config, std::int64_t rows) {
   double numbers = 0;
   for (const auto& parameter : network.parameters()) numbers += static_cast<double>(parameter.numel());

@@ -23,9 +23,9 @@ inline constexpr Key script_sha256_key{.name = "model.sha256",
 /// invalid_config (with the library's message).
 Result<std::shared_ptr<ScriptNetwork>> load_script(const ModelConfig& config);
 
-/// Loads the script in a subprocess and measures its memory needs. Trains `rows_min` and `rows_max` rows of
-/// zeros, forward and backward, if the needs fit trial.memory. Errors: invalid_config (model.file: the
-/// script's error with its place, or a timeout), cancelled.
+/// Loads the script in a subprocess and measures its memory needs. Runs forward and backward passes on
+/// `rows_min` and `rows_max` rows of zeros if the needs fit trial.memory. Errors: invalid_config (model.file:
+/// the script's error with its place, or a timeout), cancelled.
 Result<ModelNeeds> try_script(const ModelConfig& config, const Trial& trial);
 
 }  // namespace rivulet::devices

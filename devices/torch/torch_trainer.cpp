@@ -25,7 +25,8 @@ constexpr std::size_t evaluation_rows = 256;
 /// Passes on a GPU have a multiple of this many rows.
 constexpr std::int64_t bucket_rows = 16;
 
-/// Appends the class of each row, that of its largest output. The library would need four operators.
+/// Appends the predicted class of each row, the index of its largest output. The library would need four
+/// operators.
 template <class T>
 void add_largest(const torch::Tensor& outputs, std::vector<float>& answers) {
   const T* at = outputs.const_data_ptr<T>();
@@ -148,8 +149,8 @@ Status TorchTrainer::read(const BatchView& batch) {
   return read_classes(batch, config_.outputs, classes_);
 }
 
-/// A GPU chooses kernels by shape, and its allocator keeps blocks by size. Few sizes avoid extra cost for
-/// batches of other sizes.
+/// A GPU chooses kernels by shape, and its allocator keeps blocks by size. Rounding to few sizes avoids the
+/// cost of every new size.
 std::int64_t TorchTrainer::rows_to_compute(std::size_t rows) const {
   const auto n = static_cast<std::int64_t>(rows);
   return in_buckets_ ? (n + bucket_rows - 1) / bucket_rows * bucket_rows : n;
@@ -198,7 +199,7 @@ torch::Tensor TorchTrainer::weighted_loss(const torch::Tensor& outputs, const to
   return sum / static_cast<double>(outputs.size(0));
 }
 
-/// Adds to the report `outputs` of the rows from `first` on.
+/// Adds the results of `outputs` to the report. Their rows begin at `first`.
 void TorchTrainer::report_on(const torch::Tensor& outputs, std::size_t first, const torch::Tensor& loss,
                              StepReport& report) {
   const torch::NoGradGuard no_grad;

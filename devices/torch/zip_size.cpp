@@ -14,9 +14,9 @@ struct Discard {
 };
 using Archive = std::unique_ptr<zip_t, Discard>;
 
-/// Null: not a zip file.
+/// Returns null if `bytes` is not a zip file.
 Archive open_zip(std::string_view bytes) {
-  if (bytes.empty()) return nullptr;  // an empty archive to the library
+  if (bytes.empty()) return nullptr;  // the library would accept it as an empty archive
   zip_source_t* source = ::zip_source_buffer_create(bytes.data(), bytes.size(), 0, nullptr);
   if (source == nullptr) return nullptr;
   Archive zip(::zip_open_from_source(source, ZIP_RDONLY, nullptr));

@@ -126,7 +126,7 @@ std::optional<std::string> CheckpointFolder::misfit(const Expected& expected) co
   return std::nullopt;
 }
 
-/// Sorted by file name, newest first, since heads may be damaged too.
+/// Returns files sorted by the stamp in their name, newest first, since heads may be damaged, too.
 std::vector<std::pair<Stamp, std::string>> CheckpointFolder::newer_than(const Stamp& stamp) const {
   std::vector<std::pair<Stamp, std::string>> newer;
   for (const auto& path : files_->files_in(path_))
@@ -135,8 +135,8 @@ std::vector<std::pair<Stamp, std::string>> CheckpointFolder::newer_than(const St
   return newer;
 }
 
-/// Considers only files whose content changed: one of another program, model or job, or one that the disk
-/// cannot read now, may be good.
+/// Considers only files whose content changed. A file written for another program version, model or job, or
+/// one that the disk cannot read now, may still be intact.
 std::optional<DamagedCheckpoint> CheckpointFolder::newest_damaged(const Stamp& above,
                                                                   const Expected& expected) const {
   for (const auto& [stamp, path] : newer_than(above)) {

@@ -25,7 +25,7 @@ std::string_view name_of(Measure measure) noexcept;
 struct Score {
   Measure measure = Measure::accuracy;
   double value = 0;  ///< finite
-  /// False for scores of different measures: they are not comparable.
+  /// False if the measures differ: such scores are not comparable.
   [[nodiscard]] bool better_than(const Score& other) const noexcept;
 };
 
@@ -37,12 +37,14 @@ using CheckpointNotes = std::map<Stamp, CheckpointNote>;
 
 inline constexpr std::size_t notes_bytes_max = std::size_t{1} << 20U;  ///< room for ten thousand checkpoints
 
-/// One line per checkpoint, ascending: "3.500 1764236534123 accuracy 0.973" (the last two if scored).
+/// One line per checkpoint, ascending: "3.500 1764236534123 accuracy 0.973" (the last two fields only if
+/// there is a score).
 std::string text_of(const CheckpointNotes& notes);
 /// Ignores malformed lines: a checkpoint stays usable without its note.
 CheckpointNotes notes_in(std::string_view text);
 
-/// Returns the best by the measure of the newest scored one; on a tie the newest. nullopt: no scores.
+/// Returns the best checkpoint by the measure of the newest scored one; on a tie, the newest. nullopt if
+/// there are no scores.
 std::optional<Stamp> best_of(const CheckpointNotes& notes);
 
 }  // namespace rivulet::runtime

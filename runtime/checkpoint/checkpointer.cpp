@@ -105,7 +105,7 @@ Turn Checkpointer::step() {
   return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100)};
 }
 
-/// Older files stay. The message names the file and the system's error.
+/// Reports a failed write. Older files stay. The message names the file and the system's error.
 void Checkpointer::failed(const Error& error) {
   failed_.add(1);
   disk_failures_ = error.code == ErrorCode::io ? disk_failures_ + 1 : 0;
@@ -118,7 +118,8 @@ void Checkpointer::failed(const Error& error) {
                                   : "the next checkpoint will be attempted"}});
 }
 
-/// Written before its state, so that no state exists without it. A failure loses only this local data.
+/// Writes the private part before its state, so that no state exists without it. A failure loses only this
+/// local data.
 void Checkpointer::write_private() {
   if (private_slot_.empty()) return folder_.remove_private(slot_.stamp);
   if (auto written = folder_.write_private(private_slot_); !written)
@@ -126,7 +127,7 @@ void Checkpointer::write_private() {
                      {{"state", text_of(slot_.stamp)}, {"error", written.error().message}});
 }
 
-/// Written after its state's file. A state without a note is equally usable.
+/// Writes the note after its state's file. A state without a note is equally usable.
 void Checkpointer::write_note() {
   if (auto written = folder_.write_note(slot_.stamp, {unix_time_ms(), score_slot_}); !written)
     parts_.log.write(Level::warn, "cannot write the time and score of a checkpoint",

@@ -23,9 +23,10 @@ struct SavedState {
 
 /// Writes checkpoints off the training path. At the end of a checkpoint round the train thread copies the
 /// agreed state into a single slot. This agent encodes, writes and syncs it; the train thread then announces
-/// it to the group. If the slot is busy, the checkpoint is skipped and counted. A failed write is not
-/// announced and keeps older files; the next checkpoint is attempted, since a full disk may have space again.
-/// After two consecutive disk failures (EIO) no more are written: such a disk's syncs cannot be trusted.
+/// it to the group. If the slot is busy, the checkpoint is skipped and counted. After a failed write, nothing
+/// is announced and older files stay. The next checkpoint is attempted, since a full disk may have space
+/// again. After two consecutive disk failures (EIO) no more are written: such a disk's syncs cannot be
+/// trusted.
 class Checkpointer final : public Agent {
  public:
   struct Parts {
@@ -44,7 +45,7 @@ class Checkpointer final : public Agent {
   /// Copies the state and the private arrays; returns false while the last checkpoint is still being written.
   /// `score`: the model's score, if measured.
   bool offer(const AgreedState& state, const PrivateView& kept = {}, std::optional<Score> score = {});
-  /// Returns the state written since the last call.
+  /// Returns the state written since the last call; nullopt if there is none.
   std::optional<SavedState> take_saved();
   /// The group has committed this state: older files may be removed.
   void committed(const Stamp& stamp);

@@ -8,8 +8,8 @@
 
 namespace rivulet::runtime {
 
-/// Next offsets covered by the committed state, passed back to Kafka for monitoring only. The train thread
-/// writes them on commit, the ingest thread reads them about once a second; guarded by a mutex.
+/// Next offsets covered by the committed state. They are committed to Kafka for monitoring only. The train
+/// thread writes them on commit, the ingest thread reads them about once a second; guarded by a mutex.
 class CommittableOffsets {
  public:
   /// Train thread: all rows of this partition below `next` are part of the agreed state.

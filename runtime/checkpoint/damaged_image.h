@@ -8,7 +8,8 @@
 /// Reads parts of an image (runtime/state/state_image.h) without decoding it. Pure.
 namespace rivulet::runtime {
 
-/// True if the image is unchanged since it was written, regardless of version, model and job. One pass.
+/// True if the image is unchanged since it was written, regardless of version, model and job. Cost: one pass
+/// over the image.
 bool is_whole(std::span<const std::byte> image);
 
 /// Returns the row clock of a damaged image; nullopt if that part is damaged, too.

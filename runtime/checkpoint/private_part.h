@@ -10,12 +10,12 @@
 
 namespace rivulet::runtime {
 
-/// Local data that a device saves next to a state. Useless with any other state.
+/// Local data that a device saves next to a state. It is valid only for that state.
 struct PrivatePart {
   Stamp stamp;  ///< stamp of the state that the part belongs to
   Scalar scalar = Scalar::f32;
-  std::vector<std::byte> residual;                   ///< [P] elements; empty: no residual
-  bool of_deltas = false;                            ///< residual of deltas; false: of gradients
+  std::vector<std::byte> residual;                   ///< [P] elements; empty if there is no residual
+  bool of_deltas = false;                            ///< the residual is of deltas, not of gradients
   std::uint64_t local_steps = 0;                     ///< local steps behind the arrays below
   double local_norm = 0;                             ///< typical gradient norm of local steps
   std::vector<std::vector<std::byte>> local_arrays;  ///< [P] each: optimizer arrays of local steps
@@ -23,7 +23,7 @@ struct PrivatePart {
   bool operator==(const PrivatePart&) const = default;
 };
 
-/// The same data in the device's memory, not owned.
+/// Non-owning view of the same data in the device's memory.
 struct PrivateView {
   std::span<const std::byte> residual;
   bool of_deltas = false;
@@ -36,9 +36,9 @@ struct PrivateView {
 /// u32, then per array: name length u32, name, size u64, bytes | SHA-256 of everything before. Unknown arrays
 /// are skipped.
 std::vector<std::byte> encode_private(const PrivatePart& part);
-/// Maximum file size for a model of N parameters with any optimizer.
+/// Returns the maximum file size for a model with this number of parameters and any optimizer.
 std::size_t private_part_max(std::size_t parameters, Scalar scalar);
-/// Errors: bad_record (damaged, or of a different version or model size).
+/// Errors: bad_record (damaged, or written for a different version or model size).
 Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t parameters, Scalar scalar);
 
 }  // namespace rivulet::runtime

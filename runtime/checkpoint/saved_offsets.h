@@ -27,7 +27,7 @@ class SavedOffsets {
   /// Call when the group's state replaced the local one: entries may belong to an abandoned history, and a
   /// commit of a later lineage would release their offsets.
   void forget() noexcept { states_.clear(); }
-  /// Returns true if the board got a new offset.
+  /// Passes the offsets covered by this committed state to the board. Returns true if there were any.
   bool committed(const Stamp& stamp, CommittableOffsets& board) {
     bool news = false;
     for (; !states_.empty() && states_.front().stamp <= stamp; states_.pop_front()) {

@@ -30,12 +30,12 @@ class Child {
 
   [[nodiscard]] const std::string& name() const noexcept { return spec_.name; }
   [[nodiscard]] int pid() const noexcept { return pid_; }  ///< of the running or last process
-  /// Returns the exit code (128 + n after signal n); nullopt while it runs. Never waits.
+  /// Returns the exit code (128 + n after signal n); nullopt while the child runs. Never waits.
   [[nodiscard]] std::optional<int> exit_code();
-  /// Returns the signal that killed it; nullopt while it runs or after a normal exit.
+  /// Returns the signal that killed the child; nullopt while it runs or after a normal exit.
   [[nodiscard]] std::optional<int> ended_by_signal();
   void signal(int number) noexcept;
-  /// Last lines written, for reports about its exit and for its result line.
+  /// Return the last or first lines that the child wrote, for reports about its exit and for its result.
   [[nodiscard]] std::vector<std::string> last_log_lines(std::size_t count) const;
   [[nodiscard]] std::string last_output_line() const;
   [[nodiscard]] std::string first_output_line() const;
@@ -48,11 +48,11 @@ class Child {
   std::optional<int> signal_;
 };
 
-/// Sends SIGTERM to all, then SIGKILL to those left after `patience_s` or once `hurry` returns true. Returns
-/// when all have exited.
+/// Sends SIGTERM to all children. Sends SIGKILL to those still running after `patience_s` or once `hurry`
+/// returns true. Returns when all have exited.
 void end_all(std::vector<Child*> children, double patience_s, const std::function<bool()>& hurry);
 
-/// Waits in commands: `milliseconds`, or less if a signal arrives.
+/// Waits for `milliseconds`, or until a signal arrives. For commands.
 void pause_ms(int milliseconds) noexcept;
 
 }  // namespace rivulet::runtime::cli

@@ -30,7 +30,7 @@ struct Terminal {
   Output* out_output = nullptr;                    ///< the outputs behind out and err in the program
   Output* err_output = nullptr;
 
-  /// Streams for this program's control sequences, next to out and err (see Output).
+  /// Return the streams for this program's own control sequences, which accompany out and err (see Output).
   [[nodiscard]] std::ostream& out_screen() const;
   [[nodiscard]] std::ostream& err_screen() const;
 };
@@ -70,7 +70,7 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& t
 /// Prints the error on terminal.err and returns its exit code.
 ExitCode report_error(Terminal& terminal, const Error& error);
 
-/// Describes this process's terminal: kind of stdout, NO_COLOR, locale, width, RIVULET_* variables.
+/// Describes this process's terminal: type of stdout, NO_COLOR, locale, width, RIVULET_* variables.
 Terminal process_terminal(Output& out, Output& err, const char* const* environment);
 
 }  // namespace rivulet::runtime::cli

@@ -30,7 +30,7 @@ class ConfigFlags {
   void add_to(CLI::App& app);
   void add_to(CLI::App& app, const std::vector<std::string_view>& flags);
   void set_file(const std::string& file) { file_ = file; }
-  /// Sets a key by the command itself, as if its flag had been given.
+  /// Sets a key on behalf of the command, as if its flag had been given.
   void set_key(const std::string& key, const std::string& toml) { decided_.emplace_back(key, toml); }
   /// True if --set names this key.
   [[nodiscard]] bool sets(std::string_view key) const;
@@ -43,7 +43,7 @@ class ConfigFlags {
   bool needs_stream_ = true;
   std::string file_;
   std::vector<std::string> sets_;
-  std::vector<std::string> values_;  ///< parallel to key_flags(); empty: not given
+  std::vector<std::string> values_;  ///< parallel to key_flags(); empty if not given
   std::vector<std::pair<std::string, std::string>> decided_;
 };
 
@@ -54,10 +54,11 @@ std::string toml_of_flag(std::string_view key, const std::string& text);
 void add_property_problems(LoadedConfig& loaded);
 /// Adds an error at the place of `key`. Masks secrets that `message` quotes.
 void add_problem_at(LoadedConfig& loaded, const std::string& key, const std::string& message);
-/// Loads and has librdkafka check its properties; prints all problems on terminal.err. nullopt: unusable;
-/// exit with ExitCode::configuration.
+/// Loads the configuration, lets librdkafka check its properties, and prints all problems on terminal.err.
+/// Returns nullopt if it is unusable; the command then exits with ExitCode::configuration.
 std::optional<LoadedConfig> load_or_report(const ConfigFlags& flags, Terminal& terminal);
-/// Prints problems with places and hints, then "3 errors, 0 warnings"; nothing without problems.
+/// Prints problems with places and hints, then "3 errors, 0 warnings". Prints nothing if there are no
+/// problems.
 void print_problems(const std::vector<Problem>& problems, std::ostream& out);
 std::size_t count_errors(const std::vector<Problem>& problems);
 

@@ -51,7 +51,8 @@ Result<Bench> make_bench(const Config& config) {
   return bench;
 }
 
-/// Metadata for users of the file alone: inputs with order and units, and outputs. Lists are JSON.
+/// Returns metadata for users who have only the file: inputs with order and units, and outputs. Lists are
+/// JSON.
 std::vector<std::pair<std::string, std::string>> notes_of(const Config& config,
                                                           const stream::Decoder& decoder) {
   using Json = nlohmann::ordered_json;
@@ -106,7 +107,7 @@ Scores empty_scores(const Config& config) {
   return ClassScores(class_names(config));
 }
 
-/// Second pass over the rows: collects the model's predictions.
+/// Collects the model's predictions in a second pass over the rows.
 Status score_all(devices::Trainer& trainer, const devices::ModelState& model, const HeldOut& data,
                  Scores& scores) {
   constexpr std::size_t rows_at_once = 250;

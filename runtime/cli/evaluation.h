@@ -18,7 +18,7 @@
 
 namespace rivulet::runtime::cli {
 
-/// Scores of a final state.
+/// Scores of the model in a final state.
 struct Evaluation {
   Digest digest;  ///< recomputed from the state
   std::size_t parameters = 0;
@@ -76,7 +76,7 @@ struct Restored {
   StateFacts to;
   std::string file;
   CheckpointFolder::GoneBack gone;
-  /// Newest usable checkpoint before the restore; nullopt: `file` itself.
+  /// Newest usable checkpoint before the restore; nullopt if it is `file` itself.
   std::optional<StateFacts> from;
   Stamp newest;  ///< newest stamp before the restore, by file names
 };

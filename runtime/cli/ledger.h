@@ -11,19 +11,19 @@
 
 namespace rivulet::runtime::cli {
 
-/// Row counts of one partition by the group's ledger, and its log ends by the broker.
+/// Row counts of one partition according to the group's ledger, and its log ends according to the broker.
 struct PartitionLedger {
   std::string topic;
   PartitionId id;
   PartitionProgress entries;
-  std::optional<stream::LogEnds> ends;  ///< nullopt: the broker was not queried
+  std::optional<stream::LogEnds> ends;  ///< nullopt if the broker was not queried
 
   [[nodiscard]] std::int64_t waiting() const { return ends ? ends->high - entries.next.offset : 0; }
   /// Describes what does not balance; empty if every row is accounted for.
   [[nodiscard]] std::string trouble() const;
 };
 
-/// Ledgers of all partitions of the state, or only of `topic` unless empty.
+/// Returns the ledgers of all partitions in the state, or only those of `topic` if it is not empty.
 std::vector<PartitionLedger> ledger_of(const StateFacts& state, const std::vector<std::string>& topics,
                                        const std::string& topic);
 /// Adds the log ends from the broker. Errors: unavailable.

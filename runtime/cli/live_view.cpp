@@ -24,7 +24,7 @@ const char* colour_of(const std::string& state) {
   return "33";
 }
 
-/// The state, and the reported phrase if it adds something.
+/// Returns the state, and the reported phrase if it adds information.
 std::string words_of(const DeviceView& d) {
   if (d.phrase.empty() || d.state == "training") return printable(d.state);
   return printable(d.phrase.starts_with(d.state) ? d.phrase : d.state + ": " + d.phrase);
@@ -96,7 +96,7 @@ std::string exchange_line(const GroupView& group) {
                      human_bytes(static_cast<double>(sent + received) / seconds), grouped(rounds));
 }
 
-/// Devices and their states while there are no figures yet.
+/// Lists devices and their states while there are no figures yet.
 std::string forming_line(const GroupView& group) {
   std::string line = "forming:";
   for (const auto& d : group.devices) {

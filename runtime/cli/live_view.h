@@ -21,7 +21,7 @@ struct DeviceView : NodeReport {
 /// The group at one moment.
 struct GroupView {
   std::string title;
-  double seconds = 0;   ///< since the group formed
+  double seconds = 0;   ///< time since the group formed
   double duration = 0;  ///< planned end, in seconds
   std::vector<DeviceView> devices;
   std::vector<std::pair<double, double>> curve;  ///< (second, held-out accuracy)

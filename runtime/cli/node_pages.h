@@ -21,7 +21,8 @@ class NodePages {
   [[nodiscard]] std::string address() const { return host_ + ":" + std::to_string(port_); }
   /// `stop`: see http_request(). Errors: unavailable (no answer; names the address).
   [[nodiscard]] Result<HttpAnswer> fetch(const std::string& path, const StopRequest* stop = nullptr) const;
-  /// Returns the error for an `answer` other than the page: unavailable, safe to print.
+  /// Returns the error for an `answer` other than the page: code unavailable, with a message that is safe to
+  /// print.
   [[nodiscard]] Error refusal(const std::string& path, const HttpAnswer& answer) const;
 
  private:
@@ -38,8 +39,8 @@ struct NodeAnswer {
   std::string group;
   NodeReport report;  ///< their parsed content
 };
-/// `stop`: see http_request(). Errors: unavailable (also for an answer that is not a page; quotes it, safe to
-/// print).
+/// `stop`: see http_request(). Errors: unavailable (also for an answer that is not a page: the message quotes
+/// it, escaped).
 Result<NodeAnswer> fetch_all(const NodePages& pages, const StopRequest* stop = nullptr);
 
 }  // namespace rivulet::runtime::cli

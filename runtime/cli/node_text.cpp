@@ -40,7 +40,7 @@ std::string number(NodeReport::Number value) {
   return value ? fmt::format("{:.4g}", *value) : "-";
 }
 
-/// Local scores, which the group's loss and accuracy may hide.
+/// Renders local scores: the group's loss and accuracy may hide a poor result on this device.
 std::string own_rows(const NodeReport::Own& own) {
   std::string out = "  own rows  loss " + (own.loss ? fmt::format("{:.4f}", *own.loss) : "-");
   if (own.accuracy) out += ", accuracy (prequential) " + share(own.accuracy);

@@ -21,7 +21,7 @@ class Output {
 
   [[nodiscard]] std::ostream& text() noexcept { return text_; }
   [[nodiscard]] std::ostream& screen() noexcept { return screen_; }
-  /// Writes buffered text. False: some output was lost, now or before.
+  /// Writes buffered text. Returns false if any output has been lost so far.
   bool flush();
   /// True if the reader closed the pipe, as `| head` does.
   [[nodiscard]] bool reader_is_gone() const noexcept { return reader_gone_; }

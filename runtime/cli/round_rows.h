@@ -21,7 +21,7 @@ struct RoundRows {
 /// Errors: io, bad_record (names the line).
 Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step);
 
-/// Offsets of a partition that are in its ledger but in none of `rounds`. Pure.
+/// Range of offsets of a partition that is in its ledger but in none of `rounds`.
 struct Stretch {
   RowCursor from;
   RowCursor to;

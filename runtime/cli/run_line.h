@@ -10,11 +10,12 @@
 namespace rivulet::runtime::cli {
 
 /// Status of a running device in one line. On a terminal it is redrawn twice a second below the scrolling
-/// log; elsewhere a line is printed every ten seconds, the first after ten seconds. The destructor ends the
-/// line. Owner: the main thread.
+/// log; elsewhere a line is printed every ten seconds, the first after ten seconds. The destructor completes
+/// the line. Owner: the main thread.
 class RunLine {
  public:
-  /// `descriptor`: of `out`. If it cannot take output now, the line is omitted: never blocks.
+  /// `descriptor`: descriptor behind `out`. Omits the line instead of blocking if the descriptor cannot
+  /// accept output.
   RunLine(const Terminal& terminal, std::ostream& out, int descriptor, const Config& config);
   void look(const NodeStatus& status, TimePoint now);
 

@@ -28,7 +28,8 @@ class ClassScores {
   [[nodiscard]] const ClassCounts& of(std::size_t c) const { return classes_.at(c); }
   /// Rows of class `actual` predicted as `predicted`.
   [[nodiscard]] std::uint64_t confused(std::size_t actual, std::size_t predicted) const;
-  /// The class with the most rows, the first on a tie. Always predicting it is right for exactly its rows.
+  /// Returns the class with the most rows; on a tie, the first. Its share of the rows is the accuracy of
+  /// always predicting it.
   [[nodiscard]] std::size_t majority() const;
 
  private:
@@ -41,10 +42,10 @@ class ClassScores {
 /// Scores of a regression, next to a baseline that always predicts the mean.
 class RegressionScores {
  public:
-  /// One element per row in each.
+  /// Adds rows: one element per row in `outputs` and in `targets`.
   void add(std::span<const float> outputs, std::span<const float> targets);
   [[nodiscard]] double mean_absolute_error() const;
-  /// 1 - squared error / squared deviation from the mean: 1 is perfect, 0 equals the mean. nullopt: all
+  /// 1 - squared error / squared deviation from the mean: 1 is perfect, 0 equals the mean. nullopt if all
   /// targets are equal.
   [[nodiscard]] std::optional<double> r2() const;
   [[nodiscard]] double mean() const;
@@ -56,7 +57,7 @@ class RegressionScores {
   double squares_ = 0;
 };
 
-/// The lines below the first one of `evaluate`.
+/// Return the lines that `evaluate` prints below its first one.
 std::string describe(const ClassScores& scores);
 std::string describe(const RegressionScores& scores);
 

@@ -8,7 +8,7 @@
 
 #include "core/result.h"
 
-/// Text helpers shared by commands.
+/// Functions for text, shared by commands.
 namespace rivulet::runtime::cli {
 
 /// 12345 -> "12 345".
@@ -27,11 +27,11 @@ std::string clipped(const std::string& text, int width);
 
 /// Option check that rejects empty text: an unset variable in a script must not select the default.
 std::string not_empty(const std::string& text);
-/// "800,400,200" -> numbers >= 0. Errors: usage (names the flag and the item).
+/// "800,400,200" -> non-negative numbers. Errors: usage (names the flag and the invalid item).
 Result<std::vector<double>> parse_rates(const std::string& flag, const std::string& text);
 /// "0:800,15:200" -> (second, rate) ascending; a plain number is a constant. Errors: usage.
 Result<std::vector<std::pair<double, double>>> parse_trace(const std::string& text);
-/// "HOST:PORT" with a number. Errors: usage.
+/// "HOST:PORT" with a numeric port. Errors: usage.
 Result<std::pair<std::string, int>> parse_address(const std::string& text);
 /// Quotes and escapes text as a TOML basic string.
 std::string toml_string(const std::string& text);

@@ -7,7 +7,7 @@
 /// Checks beyond a single key: formats of values and contradictions between keys (private to config/).
 namespace rivulet::runtime {
 
-/// A configuration whose keys are valid one by one, its input, and the keys set explicitly.
+/// A configuration in which each key by itself is valid, with its input and the keys set explicitly.
 struct Checked {
   const ConfigInput& input;
   const Config& config;

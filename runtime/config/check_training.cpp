@@ -32,7 +32,7 @@ void check_class_weights(const Config& config, const Complain& wrong, const Comp
     wrong({key}, fmt::format("'{}' must have a number above 0: otherwise every row has weight 0", key));
 }
 
-/// A list of one number means that number, as for all keys.
+/// A list with a single number is equivalent to that number, as for all keys.
 void check_clipping(const SettingsByKey& written, const Complain& wrong) {
   const std::string key = "train.clip_grad_norm";
   const auto found = written.find(key);

@@ -4,7 +4,7 @@
 /// Checks of numbers in [train] (private to config/).
 namespace rivulet::runtime {
 
-/// As check_rows(). `warn`: for values without effect or with a harmful one.
+/// Like check_rows(). Calls `warn` for values that have no effect or a harmful one.
 void check_training(const Config& config, const SettingsByKey& written, const Complain& wrong,
                     const Complain& warn);
 

@@ -101,7 +101,7 @@ std::optional<Value> as_numbers(Value value) {
   return value;
 }
 
-/// Converts the value to the canonical form of the type; none if the type is wrong.
+/// Converts the value to the canonical form of the type; returns nullopt if the type is wrong.
 std::optional<Value> as_type(const std::string& type, Value value) {
   const auto* integer = std::get_if<std::int64_t>(&value.data);
   const auto* text = value.text();
@@ -152,7 +152,7 @@ std::string out_of_bounds(const Bounds& bounds, double v, const std::string& sho
   return {};
 }
 
-/// As out_of_bounds(), for the length of a string.
+/// Like out_of_bounds(), but for the length of a string.
 std::string out_of_length(const Bounds& bounds, std::size_t size) {
   const auto length = static_cast<double>(size);
   if (length >= bounds.least && length <= bounds.most) return {};

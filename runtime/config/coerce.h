@@ -5,7 +5,7 @@
 
 #include "runtime/config/key_rows.h"
 
-/// Conversion of written values to the values that keys accept (private to config/).
+/// Converts written values to the types that keys accept (private to config/).
 namespace rivulet::runtime {
 
 using Variables = std::function<std::optional<std::string>(const std::string&)>;
@@ -14,7 +14,7 @@ using Variables = std::function<std::optional<std::string>(const std::string&)>;
 /// the type allows.
 Value value_of_text(const std::string& type, const std::string& text);
 
-/// Returns the default of a row as a setting without a source line.
+/// Returns the default of a key's row as a setting without a source line.
 Setting default_setting(const KeyRow& row, std::string source = {});
 
 /// Returns "an integer", "a duration such as ...", for messages.
@@ -28,7 +28,7 @@ bool interpolate_value(Setting& setting, const Variables& variables, Problems& p
 /// nothing if it is invalid.
 std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& problems);
 
-/// Converts an interpolated client property: any scalar, passed on as text. Rejects lists and tables.
+/// Converts an interpolated client property: any scalar is passed on as text. Rejects lists and tables.
 std::optional<Value> coerce_property(Setting setting, Problems& problems);
 
 }  // namespace rivulet::runtime

@@ -31,7 +31,7 @@ struct Config {
     std::string data_dir = "/var/lib/rivulet";
     std::string type = "auto";
     int threads = 1;
-    double speed = 0;                                ///< relative to the others; 0: threads
+    double speed = 0;                                ///< relative to the other devices; 0 = device.threads
     std::uint64_t memory = std::uint64_t{1} << 30U;  ///< bytes; see memory_plan.h
   } device;
   struct Source {
@@ -59,7 +59,7 @@ struct Config {
     std::vector<std::string> classes;  ///< labels in class order
     std::vector<double> missing;       ///< numbers that stand for a missing value
     std::string fill = "drop";         ///< replacement of a missing value: mean | last | drop | a number
-    std::string where;                 ///< "FIELD = VALUE" that selects rows; empty: all
+    std::string where;                 ///< "FIELD = VALUE" that selects rows; empty = all rows
     char decimal = '.';                ///< decimal separator of numbers in text
     std::string on_error = "drop";     ///< drop | stop
     std::size_t max_record_bytes = 1'000'000;
@@ -97,11 +97,11 @@ struct Config {
     std::string lr_schedule = "constant";
     double lr = 0.05;
     double weight_decay = 0.0;
-    double clip_grad_norm = 0.0;              ///< 0: off
+    double clip_grad_norm = 0.0;              ///< 0 = off
     bool clip_usual = true;                   ///< "auto": used instead of clip_grad_norm
-    std::vector<double> class_weights;        ///< one per class; empty: as `balanced`
+    std::vector<double> class_weights;        ///< one per class; if empty, `balanced` applies
     bool balanced = false;                    ///< class_weights = "auto"
-    std::uint64_t average = 4000;             ///< rows of the group; 0: none
+    std::uint64_t average = 4000;             ///< rows of the group; 0 = no averaging
     std::string on_nonfinite = "skip";        ///< skip | stop
     std::string on_divergence = "roll_back";  ///< roll_back | ignore
   } train;
@@ -164,8 +164,8 @@ struct KeySpec {
 };
 const std::vector<KeySpec>& key_table();
 
-/// One problem, with its place if known: "device.toml:34:1: error: unknown key 'decode.frmat' - did you mean
-/// 'format'?"
+/// One problem, with its place in the file if known: "device.toml:34:1: error: unknown key 'decode.frmat' -
+/// did you mean 'format'?"
 struct Problem {
   std::string file;
   int line = 0;
@@ -198,9 +198,9 @@ struct ConfigInput {
   std::vector<std::string> sets;                   ///< key=value, TOML values, quotes optional for strings
   std::vector<std::pair<std::string, std::string>>
       flags;                            ///< key and value in relaxed TOML, from command-line flags
-  bool needs_stream = true;             ///< false: topics and brokers may be missing
+  bool needs_stream = true;             ///< if false, topics and brokers may be missing
   std::optional<CatalogNames> catalog;  ///< empty = builtin_catalog_names()
-  /// Looks up a variable for ${VAR}; empty = `environment`, then the process's environment.
+  /// Looks up a variable for ${VAR}. If empty, looks in `environment`, then in the process's environment.
   std::function<std::optional<std::string>(const std::string&)> variable;
 };
 
@@ -218,19 +218,19 @@ struct Secret {
 
 struct LoadedConfig {
   Config config;
-  /// Every key -> value as TOML text for display: secrets masked, ${...} as written.
+  /// Every key -> its value as TOML text for display: secrets are masked, and ${...} appears as written.
   std::map<std::string, std::string> effective;
-  /// Group keys -> value as TOML text; values read from files as digests.
+  /// Group keys -> their values as TOML text; a value read from a file appears as a digest.
   std::map<std::string, std::string> group_values;
   std::map<std::string, std::string>
       origin;                              ///< key -> default | file:line | environment NAME | --set | flag
   std::vector<Secret> secrets;             ///< input of masked()
-  std::map<std::string, KeyPlace> places;  ///< of keys set in the file and of client properties
+  std::map<std::string, KeyPlace> places;  ///< places of keys set in the file and of client properties
   std::vector<Problem> problems;           ///< errors first; usable only without errors
   [[nodiscard]] bool usable() const;
 };
 
-/// Collects every problem instead of stopping at the first.
+/// Loads the configuration. Collects all problems instead of stopping at the first.
 LoadedConfig load_config(const ConfigInput& input);
 
 /// Returns the group keys with their values as text, and a hash over them and the protocol version.

@@ -14,8 +14,8 @@ struct Interpolated {
 };
 
 /// Replaces ${VAR}, ${VAR:-default} and ${file:/path} (one trailing newline removed, maximum 1 MiB) inside a
-/// string; $${ is a literal ${. An unset or empty VAR takes the default. Errors: invalid_config (not set, no
-/// such file, not closed).
+/// string; $${ is a literal ${. An unset or empty VAR takes the default. Errors: invalid_config (unset
+/// variable, missing file, missing closing brace).
 Result<Interpolated> interpolate(
     const std::string& text, const std::function<std::optional<std::string>(const std::string&)>& variable);
 

@@ -8,7 +8,7 @@
 #include "runtime/config/config.h"
 #include "runtime/config/key_rows.h"
 
-/// Shared parts of the files that list keys (private to config/): readers of values, bounds, and the lists
+/// Parts shared by the files that list keys (private to config/): value readers, bounds, and the lists
 /// themselves.
 namespace rivulet::sync::policy {
 enum class Role : std::uint8_t;
@@ -16,7 +16,7 @@ enum class Role : std::uint8_t;
 
 namespace rivulet::runtime {
 
-// Readers for setters; coerce() guarantees the alternative.
+// Readers for setters; coerce() guarantees the variant's type.
 inline const std::string& str(const Value& v) {
   return std::get<std::string>(v.data);
 }
@@ -82,9 +82,9 @@ std::vector<KeyRow> model_rows();
 std::vector<KeyRow> train_rows();
 std::vector<KeyRow> sync_and_checkpoint_rows();
 std::vector<KeyRow> operation_rows();
-/// Returns the keys of catalog entries, each once.
+/// Returns the keys of all catalog entries without duplicates.
 std::vector<KeyRow> entry_rows();
-/// Converts a value to its type in Config::settings.
+/// Converts a value to the type that its key has in Config::settings.
 Settings::Value setting_of(const KeyRow& row, const Value& value);
 
 }  // namespace rivulet::runtime

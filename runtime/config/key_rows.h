@@ -3,11 +3,11 @@
 
 #include "runtime/config/value.h"
 
-/// The table behind key_table() (private to config/): adds bounds and the target of each value to the
-/// KeySpec.
+/// The table behind key_table() (private to config/): adds to each KeySpec the bounds and the target of its
+/// value.
 namespace rivulet::runtime {
 
-/// Bounds of an integer, a number or a duration in seconds; of each item of a list of integers.
+/// Bounds of an integer, a number or a duration in seconds. For a list of integers, bounds of each item.
 struct Bounds {
   double least = -1e300;
   double most = 1e300;
@@ -41,9 +41,9 @@ inline constexpr const char* partitions = "list of partitions";
 }  // namespace kind
 
 const std::vector<KeyRow>& key_rows();
-/// Also finds a key by its former name.
+/// Finds a key by its name or a former name.
 const KeyRow* find_row(const std::string& name);
-/// Whether `path` is a table: "batch" and "decode.raw" are, "batch.tick" is not.
+/// Whether `path` names a table, such as "batch" or "decode.raw", but not "batch.tick".
 bool is_table(const std::string& path);
 
 inline constexpr const char* property_prefix = "source.kafka.properties.";

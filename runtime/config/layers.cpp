@@ -77,7 +77,7 @@ class Document {
   }
 
  private:
-  /// Reports the first unknown name of the path, once.
+  /// Reports the first unknown name in the path. Each unknown name is reported only once.
   bool path_is_known(const TomlLeaf& leaf, Setting setting) {
     const std::size_t n = leaf.path.size();
     for (std::size_t i = 1; i <= n; ++i) {
@@ -152,7 +152,7 @@ std::string key_of_variable(std::string text) {
 
 constexpr const char* set_prefix = "RIVULET_SET_";
 
-/// Variables of flags that set a key. Those with an empty key are read elsewhere.
+/// Variables for flags that set a key. Flags with an empty key are read elsewhere.
 const std::vector<std::pair<std::string, std::string>>& known_variables() {
   static const std::vector<std::pair<std::string, std::string>> all = {
       {"RIVULET_ID", "device.id"},

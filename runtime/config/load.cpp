@@ -23,7 +23,7 @@ namespace rivulet::runtime {
 
 namespace {
 
-/// Needed because shells set HOSTNAME but do not export it.
+/// Returns the host name. Needed because shells set HOSTNAME but do not export it.
 std::optional<std::string> host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return std::nullopt;
@@ -64,7 +64,7 @@ bool is_reference(const Value& value) {
          text.find(":-") == std::string::npos;
 }
 
-/// One load. Each step continues from the results of the step before.
+/// One load. Each step uses the results of the previous step.
 class Loader {
  public:
   explicit Loader(const ConfigInput& input) : input_(input), variables_(variables_of(input)) {}
@@ -130,7 +130,8 @@ class Loader {
     return interpolated(setting, problems) ? coerce(row, setting, problems) : std::nullopt;
   }
 
-  /// Content of a ${file:...} is never shown, even if its key is rejected.
+  /// Interpolates a setting and collects its secrets. The content of a ${file:...} is never shown, even if
+  /// its key is rejected.
   bool interpolated(Setting& setting, Problems& problems) {
     if (!interpolate_value(setting, variables_, problems)) return false;
     const auto keep = [this](const Value& v) {
@@ -155,8 +156,8 @@ class Loader {
     return "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\"";
   }
 
-  /// A password in the file is visible to its readers and in every copy; one on the command line appears in
-  /// process lists.
+  /// Warns about a readable password: a password in the file is visible to all readers of the file and its
+  /// copies; a password on the command line appears in process lists.
   void warn_of_password(const Setting& setting) {
     const bool in_file = setting.place.line > 0;
     const bool typed = setting.origin == "--set";

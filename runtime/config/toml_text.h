@@ -7,7 +7,7 @@
 /// Wrapper of toml++ (private to config/).
 namespace rivulet::runtime {
 
-/// One value of a document with its path. An empty table is a leaf of kind Other "a table".
+/// One value of a document with its path. An empty table is a leaf: a Value::Other with the text "a table".
 struct TomlLeaf {
   std::vector<std::string> path;
   std::vector<KeyPlace> places;  ///< places of all names in the path
@@ -16,7 +16,7 @@ struct TomlLeaf {
 
 struct TomlText {
   std::vector<TomlLeaf> leaves;
-  Problems problems;  ///< maximum one: the syntax error
+  Problems problems;  ///< the syntax error, or none
 };
 
 /// Parses a document; `name` appears in problems.

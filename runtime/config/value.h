@@ -30,12 +30,14 @@ struct Value {
 std::string render(const Value& value);
 /// Renders as TOML for display: interpolated values, also in lists, appear as written.
 std::string shown(const Value& value);
-/// For messages: the integer 5, the string "a"; interpolated values as in shown().
+/// Describes a value for messages: "the integer 5", "the string "a"". Interpolated values appear as in
+/// shown().
 std::string describe(const Value& value);
-/// Like shown(), without quotes. `resolved`: the text, or the part of it that the message quotes.
+/// Like shown(), but without quotes. `resolved`: the resolved text, or the part of it that the message
+/// quotes.
 std::string shown_text(const Value& value, const std::string& resolved);
 
-/// One key with its value and their origin.
+/// One key with its value, and the origin of both.
 struct Setting {
   std::string key;
   Value value;

@@ -13,15 +13,15 @@
 #include "sync/message/plan.h"
 
 /// The lines of a decision log (decisions.jsonl) and their conversion to and from bytes. One JSON object per
-/// line, with its checksum as the last member. Pure.
+/// line, with its checksum as the last member. All functions are pure.
 namespace rivulet::runtime {
 
 inline constexpr std::uint64_t decision_log_version = 10;
 /// Maximum length of a line. A table of 1 000 devices takes 0.6 MB.
 inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 
-/// Everything that plans depend on except the facts. Written before the first round of a view, and again
-/// where a new file begins within the view.
+/// All inputs of plans except the facts. Written before the first round of a view, and again where a new file
+/// begins within the view.
 struct ViewRecord {
   std::uint64_t number = 0;
   std::uint64_t token = 0;
@@ -51,8 +51,8 @@ std::string decision_line(const RoundRecord& round);
 std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                           const sync::policy::RoundPlan& plan);
 
-/// Decodes an untrusted line. Accepts only what decision_line() writes, byte for byte, and what
-/// sync::policy::plan() allows. Errors: bad_record (the message lacks file and line).
+/// Decodes an untrusted line. Accepts only the exact bytes that decision_line() writes, and only plans that
+/// sync::policy::plan() allows. Errors: bad_record (the message does not name file and line).
 Result<DecisionRecord> parse_decision_line(std::string_view line);
 
 /// A field that differs, with both values as the log writes them.
@@ -61,7 +61,7 @@ struct Difference {
   std::string recorded;
   std::string computed;
 };
-/// The first field that differs in any bit.
+/// Return the first field that differs in any bit; nullopt if all are equal.
 std::optional<Difference> difference(const sync::policy::RoundPlan& recorded,
                                      const sync::policy::RoundPlan& computed);
 std::optional<Difference> difference(const sync::policy::PolicyState& recorded,

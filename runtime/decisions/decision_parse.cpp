@@ -245,7 +245,7 @@ Result<DecisionRecord> read_round(const json& j) {
   return DecisionRecord(std::move(r));
 }
 
-/// Checks the checksum of a line. Empty: the line is unchanged.
+/// Checks the checksum of a line. Returns what is wrong; empty if the line is unchanged.
 std::string trouble_with_seal(std::string_view line) {
   const auto end = line.size() < seal_bytes ? std::string_view() : line.substr(line.size() - seal_bytes);
   if (!end.starts_with(",\"sum\":\"") || !end.ends_with("\"}"))

@@ -10,14 +10,14 @@
 
 namespace rivulet::runtime {
 
-/// Reads all files of a decision log (runtime/decisions/decision_files.h) from the oldest line on, also while
+/// Reads all files of a decision log (runtime/decisions/decision_files.h) from the oldest line on, even while
 /// a device writes it. Keeps one line in memory. Owner: one thread.
 class DecisionReader {
  public:
   /// Errors: io (no such file).
   static Result<DecisionReader> open(const std::string& path);
-  /// The next record; none at the end. Skips an incomplete last line and sets torn(). Errors: bad_record, io
-  /// (both with file and line).
+  /// Returns the next record; nullopt at the end. Skips an incomplete last line and reports it in torn().
+  /// Errors: bad_record, io (both with file and line).
   Result<std::optional<DecisionRecord>> next();
   /// Place of the last record: "decisions.jsonl: line 12".
   [[nodiscard]] std::string place() const;
@@ -25,7 +25,7 @@ class DecisionReader {
   [[nodiscard]] const std::string& torn() const noexcept { return torn_; }
   /// Describes the missing files, one sentence each.
   [[nodiscard]] const std::vector<std::string>& missing() const noexcept { return missing_; }
-  /// True if a file is missing between the last record and the one before.
+  /// True if a file is missing between the last record and the previous one.
   [[nodiscard]] bool behind_gap() const noexcept { return behind_gap_; }
 
  private:
@@ -34,7 +34,7 @@ class DecisionReader {
     std::uint64_t number;
     std::string path;
     std::ifstream in;    ///< opened in advance: the device may rename or delete the file
-    std::uint64_t left;  ///< bytes in it at that time that are not read yet
+    std::uint64_t left;  ///< unread bytes, as of the time of opening
   };
   DecisionReader(std::vector<File> files, std::vector<std::string> missing)
       : files_(std::move(files)), missing_(std::move(missing)) {}

@@ -6,9 +6,9 @@
 
 namespace rivulet::runtime {
 
-/// How the contributions of a round were summed, and the input of the gate that decided it: gains at some
-/// keep ratios by both published definitions. `before`: the preceding round, whose plan scheduled this one;
-/// null if unknown. Empty if the round exchanged nothing.
+/// Explains how the contributions of a round were summed, and shows the input of the gate that decided it:
+/// gains at some keep ratios by both published definitions. `before`: the preceding round, whose plan
+/// scheduled this one; null if unknown. Returns no sentences if the round exchanged nothing.
 std::vector<std::string> exchange_explanation(const ViewRecord& view, const RoundRecord* before,
                                               const RoundRecord& round);
 

@@ -21,9 +21,9 @@ struct GainThresholds {
 };
 
 /// Reads a decision log of a job with a gate (compression.policy two-point, gravac or moo). Returns the
-/// thresholds at which the gate would have been open in the share `open` of its rounds. Thresholds of a first
-/// run calibrate the next; published ones fit other models and a different definition. Errors: io,
-/// bad_record, unavailable (no round has gains).
+/// thresholds at which the gate would have been open in the share `open` of its rounds. Thresholds measured
+/// in a first run calibrate the next one. Published thresholds were measured on other models and use a
+/// different definition. Errors: io, bad_record, unavailable (no round has gains).
 Result<GainThresholds> gain_thresholds(const std::string& log, double open,
                                        std::span<const sync::policy::ControllerEntry* const> catalog);
 

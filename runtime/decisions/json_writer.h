@@ -18,8 +18,8 @@ namespace rivulet::runtime {
 template <class T>
 concept AsArray = std::same_as<T, RowCursor> || std::same_as<T, PartitionId>;
 
-/// Appends to `out` directly. Every round writes a line while the train thread waits, and a tree of JSON
-/// values takes twelve times as long.
+/// Appends to `out` directly: every round writes a line while the train thread waits, and building a tree of
+/// JSON values first takes twelve times as long.
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}
@@ -42,7 +42,8 @@ class JsonWriter {
     else
       put_unsigned(value);
   }
-  /// Writes the fewest digits that restore the bits; "nan", "inf" and "-inf", for which JSON has no numbers.
+  /// Writes the fewest digits that restore the bits. Writes "nan", "inf" and "-inf" as strings, since JSON
+  /// has no numbers for them.
   void put(double value) { put_real(value); }
   void put(float value) { put_real(value); }
   void put(std::string_view text);

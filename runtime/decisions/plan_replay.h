@@ -13,15 +13,16 @@
 
 namespace rivulet::runtime {
 
-/// Recomputes every plan of a decision log in order, from its recorded facts and with the controllers that
-/// made it. Pure: no file, no clock.
+/// Recomputes every plan of a decision log in order, from the recorded facts and with the controllers that
+/// made it. Pure: uses no file and no clock.
 class PlanReplay {
  public:
   explicit PlanReplay(std::span<const sync::policy::ControllerEntry* const> catalog) : catalog_(catalog) {}
-  /// Returns the first difference. None: the recorded values were reproduced bit for bit, or cannot be
-  /// recomputed (unchecked()). Errors: bad_record (lines are missing, or this build lacks the controller).
+  /// Recomputes the values of one record and returns the first difference. Returns nullopt if all were
+  /// reproduced bit for bit, or if they cannot be recomputed (unchecked()). Errors: bad_record (lines are
+  /// missing, or this build lacks the controller).
   Result<std::optional<Difference>> take(const DecisionRecord& record);
-  /// Call where records are missing. Resumes at the next line of a view.
+  /// Call where records are missing. Checking resumes at the next view line.
   void skip();
 
   [[nodiscard]] std::uint64_t views() const noexcept { return views_; }
@@ -34,7 +35,7 @@ class PlanReplay {
     std::uint64_t round = 0;
   };
   [[nodiscard]] const std::optional<Middle>& begins_in() const noexcept { return begins_in_; }
-  /// The view of the next rounds.
+  /// Returns the current view; nullopt before the first one.
   [[nodiscard]] const std::optional<ViewRecord>& view() const noexcept { return view_; }
 
  private:
@@ -56,7 +57,7 @@ struct PlanReplayReport {
   std::uint64_t views = 0;
   std::uint64_t rounds = 0;
   std::uint64_t unchecked = 0;
-  std::vector<std::string> notes;  ///< what could not be checked, and why
+  std::vector<std::string> notes;  ///< parts that could not be checked, with the reason
   struct Found {
     std::string place;  ///< file and line
     std::uint64_t view = 0;
@@ -66,7 +67,7 @@ struct PlanReplayReport {
   std::optional<Found> difference;  ///< the first
   [[nodiscard]] bool proven() const noexcept { return !difference && unchecked == 0 && rounds > 0; }
 };
-/// Replays the log at `path` with its older files. Errors: io, bad_record (file and line).
+/// Replays the log at `path` with its older files. Errors: io, bad_record (names file and line).
 Result<PlanReplayReport> replay_plans(const std::string& path,
                                       std::span<const sync::policy::ControllerEntry* const> catalog);
 

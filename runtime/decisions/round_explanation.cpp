@@ -106,7 +106,7 @@ std::string waited_for(const RoundExplanation& story) {
       milliseconds(least->compute_s), most->id, milliseconds(most->spare_s));
 }
 
-/// The device that was ready last did not wait: from then on, all time was spent on the exchange.
+/// The device that was ready last waited for no other, so its synchronization time is that of the exchange.
 std::string cost(const RoundExplanation& story) {
   double wait = 0;
   double compute = 0;

@@ -24,7 +24,7 @@ struct DevicePart {
   std::uint32_t next_rows = 0;   ///< rows requested for the next round
 };
 
-/// Explains a round to users who do not know the controllers.
+/// Explanation of a round for users who do not know the controllers.
 struct RoundExplanation {
   std::uint64_t view = 0;
   std::uint64_t round = 0;
@@ -35,7 +35,7 @@ struct RoundExplanation {
   std::string why;   ///< the plan's own phrase
   std::string last;  ///< device that was ready last; empty if all were ready together or none had rows
   std::vector<DevicePart> devices;
-  std::vector<std::string> sentences;  ///< the two or three most important come first
+  std::vector<std::string> sentences;  ///< the two or three most important ones come first
 };
 
 /// Explains `round`. `before` and `after`: its neighbours in the same view; null if unknown. Pure.

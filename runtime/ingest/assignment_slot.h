@@ -7,9 +7,10 @@
 
 namespace rivulet::runtime {
 
-/// Passes the assignment from the train thread to the ingest thread: at the start, after adopting a state
-/// with other next offsets, and when a view assigns other partitions. A new assignment replaces one that the
-/// ingest thread has not read. Written rarely: a mutex, and an atomic counter so that polling is cheap.
+/// Passes the assignment from the train thread to the ingest thread: at the start, after a state with
+/// different next offsets was adopted, and when a view assigns different partitions. A new assignment
+/// replaces one that the ingest thread has not read. Writes are rare, so a mutex suffices; an atomic counter
+/// makes polling cheap.
 class AssignmentSlot {
  public:
   /// Train thread. Returns the generation of the rows that follow.

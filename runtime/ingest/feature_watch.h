@@ -12,9 +12,9 @@ namespace rivulet::runtime {
 /// together). Warns once if the first thousand rows show that 32 bits cannot hold the values. Ingest thread.
 class FeatureWatch {
  public:
-  /// Starts the comparison.
+  /// Starts comparing the decoder's values before and after narrowing to 32 bits.
   FeatureWatch(stream::Decoder& decoder, MetricsSink& metrics, Logger& log);
-  /// After decoding. `rows`: valid rows since the last call.
+  /// Call after decoding. `rows`: number of valid rows since the last call.
   void look(std::uint64_t rows);
 
  private:

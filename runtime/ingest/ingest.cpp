@@ -102,7 +102,7 @@ bool Ingest::follow_assignment() {
   return true;
 }
 
-/// True for rows before the assigned cursor, within its record.
+/// True for rows before the assigned cursor but in the same record.
 bool Ingest::is_passed(const RowPosition& row) const {
   const auto from = assignment_.cursors.find(row.partition);
   return from != assignment_.cursors.end() && from->second && row.at < *from->second;

@@ -33,20 +33,20 @@ struct IngestConfig {
   std::size_t records_per_step = 512;
   Duration poll_wait = std::chrono::milliseconds(5);  ///< maximum wait of the source in poll()
   Duration commit_every = std::chrono::seconds(1);
-  bool commit = true;            ///< false: commits no offsets (dry run)
+  bool commit = true;            ///< false in a dry run: no offsets are committed
   bool stop_on_bad_row = false;  ///< decode.on_error = "stop"
   Retention retention = Retention::persist;
-  std::size_t largest_batch = 128;  ///< rows of the largest batch
+  std::size_t largest_batch = 128;  ///< number of rows in the largest batch
   HealthSetup health = {};
   std::string format;                    ///< name of the format, for metrics
   std::vector<std::string> topics = {};  ///< topics of the job, for messages
 };
 
-/// Reads records, decodes them and fills the row buffer. Makes every call on the source, the decoder and the
+/// Reads records, decodes them and fills the row buffer. The only caller of the source, the decoder and the
 /// producer end of the buffer. Reads the assigned partitions from the assigned cursors. Requests no more
-/// records than there are free rows. A record whose rows do not all fit waits partly decoded, with its next
-/// row in the buffer's spare slot. Drops bad rows and counts them by reason; drops rows of another kind
-/// without a warning. If truncation is enabled, drops whole records before decoding.
+/// records than the buffer has free rows. A record whose rows do not all fit waits partly decoded, with its
+/// next row in the buffer's spare slot. Drops bad rows and counts them by reason; expected drops (filtered
+/// and context rows) cause no warning. If truncation is enabled, drops whole records before decoding.
 class Ingest final : public Agent {
  public:
   struct Parts {
@@ -68,12 +68,13 @@ class Ingest final : public Agent {
 
   [[nodiscard]] std::string_view name() const noexcept override { return "ingest"; }
   Turn step() override;
-  /// Set when the source cannot continue or a bad row must stop the device; the loop has then ended.
+  /// The error that ended the loop: the source cannot continue, or a bad row must stop the device. nullopt
+  /// otherwise.
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
 
  private:
   bool rests(TimePoint now);
-  bool follow_assignment();  ///< false: the source has not accepted it yet
+  bool follow_assignment();  ///< false if the source has not accepted it yet
   bool is_passed(const RowPosition& row) const;
   void pass_holes(const PartitionId& partition, std::int64_t next);
   [[nodiscard]] bool is_too_much(const Record& record) const;
@@ -82,7 +83,7 @@ class Ingest final : public Agent {
   void write_drop(const RowCursor& to);
   int read_records();
   int decode_waiting();                   ///< number of finished records; timed if it made progress
-  bool decode_one(const Record& record);  ///< false: the buffer is full, the record waits
+  bool decode_one(const Record& record);  ///< false if the buffer is full; the record then waits
   void publish(const Record& record);
   void drop(const Record& record, const stream::Decoded& step);
   void finish_record(const Record& record);
@@ -118,7 +119,7 @@ class Ingest final : public Agent {
     std::size_t at = 0;                   ///< index of the current record; earlier ones are done
     bool in_decoder = false;              ///< records[at] is in the decoder
     bool row_waits = false;               ///< the next row is in the claimed slot; the buffer is full
-    std::uint32_t row = 0;                ///< number of the next row in this record
+    std::uint32_t row = 0;                ///< index of the next row in this record
     bool newest_amendable = false;        ///< the last published row is not flushed yet
     bool any_row = false;                 ///< a row of the record is accounted for
     bool any_good_row = false;            ///< a row of the record was published
@@ -127,7 +128,7 @@ class Ingest final : public Agent {
     [[nodiscard]] bool waits() const noexcept { return at < records.size(); }
   };
   Decoding open_;
-  bool has_truncated_ = false;  ///< since the start
+  bool has_truncated_ = false;  ///< true once a record was truncated in this run
   stream::RateEstimate rate_;
   std::uint64_t published_ = 0;             ///< rows published in this step
   std::optional<TimePoint> full_at_;        ///< set if the buffer was full at the last check

@@ -11,8 +11,8 @@
 namespace rivulet::runtime {
 
 /// Reports the state of each partition of this device on the status page. Logs when a partition stops,
-/// resumes, is unreachable, skips a gap, is blocked by a transaction that does not end, or delivers no more
-/// records. Owner: the ingest thread. Cost: copies a few values twice a second.
+/// resumes, is unreachable, skips a gap, is blocked by an open transaction, or delivers no more records.
+/// Owner: the ingest thread. Cost: copies a few values twice a second.
 class PartitionWatch {
  public:
   /// `topics`: names of the job's topics, in the order of PartitionId::topic; may be empty.
@@ -27,10 +27,10 @@ class PartitionWatch {
     std::int64_t skipped = 0;
     std::int64_t blocked_from = -1;
     TimePoint blocked_since{};
-    bool blocked = false;  ///< and reported
+    bool blocked = false;  ///< blocked, and reported as blocked
     std::int64_t next_offset = -1;
     TimePoint moved_at{};
-    Duration patience = std::chrono::seconds(10);  ///< before a report of silence; doubles each time
+    Duration patience = std::chrono::seconds(10);  ///< time before a report of silence; doubles each time
     bool silent = false;                           ///< and reported
   };
   void report(const stream::PartitionState& state, Reported& reported, TimePoint now);

@@ -23,7 +23,8 @@ namespace rivulet::runtime {
 /// Held-out rows, decoded by the job's decoder and kept in memory.
 class HeldOut {
  public:
-  /// `path`: see stream/dataset.h; for IDX folders the test split. Errors: io, bad_record, invalid_config.
+  /// `path`: see stream/dataset.h. Uses the test split of an IDX folder. Errors: io, bad_record,
+  /// invalid_config.
   static Result<std::unique_ptr<HeldOut>> open(const Config& config, const Catalog& catalog,
                                                const std::string& path, std::size_t rows_max);
   [[nodiscard]] std::size_t rows() const noexcept { return tags_.size(); }
@@ -45,8 +46,8 @@ class HeldOut {
 Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const devices::ModelState& model,
                                          const HeldOut& data);
 
-/// Periodically measures snapshots of a classifier on held-out rows, overall and by class. Uses its own
-/// Trainer and one bounded batch per step. If a model cannot be measured, it reports that once and stops;
+/// Periodically evaluates snapshots of a classifier on held-out rows, overall and by class. Uses its own
+/// Trainer and one bounded batch per step. If a model cannot be evaluated, reports the error once and stops;
 /// training continues.
 class Evaluator final : public Agent {
  public:
@@ -64,13 +65,13 @@ class Evaluator final : public Agent {
   explicit Evaluator(const Parts& parts);
   [[nodiscard]] std::string_view name() const noexcept override { return "evaluate"; }
   Turn step() override;
-  /// Covers the measurements so far; read only after the thread was joined.
+  /// Covers the measurements so far. Call only after the thread was joined.
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return reached_; }
 
  private:
-  /// Rows of a class, and how many of them are predicted as it.
+  /// Rows of a class, and the number of those predicted as that class.
   struct Recall {
-    Gauge* gauge = nullptr;  ///< null: no held-out row of this class, or beyond classes_shown
+    Gauge* gauge = nullptr;  ///< null if no held-out row has this class, or beyond classes_shown
     std::uint64_t rows = 0;
     std::uint64_t right = 0;
   };

@@ -235,7 +235,8 @@ std::uint64_t bytes_of_records(const stream::Dataset& data) {
   return bytes;
 }
 
-/// Counts files that are read into memory. They may be compressed, so only reading them gives their size.
+/// Counts the bytes of files that are read into memory. They may be compressed, so only reading them shows
+/// their size.
 Status count_files(const Config& config, MemoryNeeds& needs) {
   if (config.source.type == "file") {
     const auto data = stream::open_dataset(config.source.path, stream::Split::train);

@@ -39,8 +39,8 @@ Result<std::string> move_aside(const std::vector<CheckpointEntry>& entries, cons
 }
 
 /// Rejects --new-run for a run that has begun. First moves checkpoints of an earlier run aside: a device may
-/// return with some that it could not read when the run began. The group does not accept them, and they must
-/// not stand in for a damaged newer one.
+/// return with checkpoints that it could not read when the run began. The group does not accept them, and
+/// they must not replace a damaged newer checkpoint.
 Status refuse(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
               const FileOperations& files) {
   auto earlier = checkpoints_in(folder, files);

@@ -28,8 +28,8 @@
 
 namespace rivulet::runtime {
 
-/// The parts of a node that a wiring chooses (docs/ARCHITECTURE.md lists them). Everything else is built the
-/// same.
+/// The parts of a node that a wiring chooses (docs/ARCHITECTURE.md lists them). Everything else is built in
+/// the same way in every wiring.
 struct NodeDependencies {
   const Clock& ingest_clock;
   const Clock& worker_clock;
@@ -37,7 +37,7 @@ struct NodeDependencies {
   Wake& worker_wake;
   std::unique_ptr<stream::RecordSource> source;
   std::unique_ptr<devices::Device> device;
-  devices::Trainer* lent_trainer = nullptr;  ///< shared by nodes of one thread; null: the node makes its own
+  devices::Trainer* lent_trainer = nullptr;  ///< shared by nodes of one thread; null if the node has its own
   std::unique_ptr<OrderedLog> log;
   sync::Connect connect;
   MetricsSink& metrics;
@@ -47,7 +47,7 @@ struct NodeDependencies {
   Duration poll_wait{};  ///< maximum wait of the source inside Ingest's step
   std::uint64_t nonce_seed = 0;
   double age_at_start_s = 0;
-  Wake* checkpoint_wake = nullptr;  ///< null: no checkpoints
+  Wake* checkpoint_wake = nullptr;  ///< null if there are no checkpoints
   std::string checkpoints = {};     ///< directory
   /// Owner of the states if synthetic rows replace the job's own rows.
   std::optional<StateOwner> owner = {};
@@ -58,7 +58,7 @@ struct NodeDependencies {
   bool snapshots = false;  ///< the model is evaluated during training
 };
 
-/// The objects of one device, in order of construction. Owns everything its agents refer to.
+/// The objects of one device, in order of construction. Owns everything that its agents refer to.
 class Node {
  public:
   /// Errors: invalid_config (decoder, model), unavailable (memory, LibTorch).
@@ -84,7 +84,7 @@ class Node {
   [[nodiscard]] const StateOwner& owner() const { return owner_; }
   Checkpointer* checkpoints() { return checkpoints_.get(); }
 
-  /// Returns role and dynamic type of every object, for the test that both wirings build the same objects.
+  /// Returns role and dynamic type of every object, for a test that both wirings build the same objects.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> object_types() const;
 
  private:
@@ -123,14 +123,14 @@ class Node {
 /// the job's stream is text. Errors: those of build_decoder().
 Status expect_synthetic_rows(Config& config, const Catalog& catalog);
 
-/// Returns the needs of the configured model: from its entry, or, for custom model code, from a trial in a
-/// separate process. Call before build_trainer() and before threads start; `stop` above 0 cancels it. Errors:
-/// invalid_config, cancelled.
+/// Returns the needs of the configured model: from its catalog entry, or, for custom model code, from a trial
+/// in a separate process. Call before build_trainer() and before threads start. A value above 0 in `stop`
+/// cancels the trial. Errors: invalid_config, cancelled.
 Result<devices::ModelNeeds> needs_of_model(const Config& config, const Catalog& catalog, const RowShape& rows,
                                            const StopRequest* stop = nullptr);
 
 /// Build the decoder, optimizer and model named by the configuration. Errors: invalid_config (name not in the
-/// catalog, with the available ones; rejected by the entry), unavailable (memory, LibTorch).
+/// catalog: lists the available names; configuration rejected by the entry), unavailable (memory, LibTorch).
 Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog);
 Result<devices::OptimizerConfig> build_optimizer(const Config& config, const Catalog& catalog);
 Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,

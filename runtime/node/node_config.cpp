@@ -179,7 +179,8 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   return out;
 }
 
-/// Values are sent so that a difference can be named. Long ones are cut, with a digest that still differs.
+/// Devices send values, so that messages can name a difference. Long values are cut and get a digest, which
+/// still differs.
 std::map<std::string, std::string> shortened(std::map<std::string, std::string> keys) {
   constexpr std::size_t shown = 256;
   for (auto& [key, value] : keys) {

@@ -14,29 +14,30 @@
 #include "stream/open.h"
 #include "sync/membership/membership.h"
 
-/// Converts the configuration's plain values to each part's own configuration. Pure.
+/// Functions that convert the configuration's plain values to each part's own configuration. Pure.
 namespace rivulet::runtime {
 
-/// Returns the effective inject policy. `auto` needs labels and local steps; without either, the measurements
-/// are skipped.
+/// Returns the effective inject policy. `auto` needs labels and local steps; if either is missing, its
+/// measurements are skipped.
 std::string transfer_policy(const Config& config);
 
-/// Finds a model of this build; null if there is none of this name.
+/// Finds a model of this build by name; null if there is none.
 const devices::ModelEntry* model_named(std::string_view name);
 
-/// Whether rows have classes, so that accuracy exists; else targets are numbers and only a loss exists.
+/// Whether the task is a classification, which has an accuracy. Otherwise targets are numbers, and only a
+/// loss exists.
 bool is_classification(const Config& config);
-/// Returns the class names: from decode.*, else the class number.
+/// Returns the class names from decode.*, or the class numbers if none are configured.
 std::vector<std::string> class_names(const Config& config);
 /// Whether accuracy on held-out rows is to be measured.
 bool measures_held_out(const Config& config);
 stream::DecodeConfig decode_config(const Config& config);
 devices::ModelConfig model_config(const Config& config, const RowShape& rows);
-/// Returns the owner named in the images of this job's state. `decoder`: of this configuration.
+/// Returns the owner named in the images of this job's state. `decoder`: the decoder built from `config`.
 StateOwner owner_of(const Config& config, const stream::Decoder& decoder);
 /// Returns the owner of the data directory.
 DataOwner data_owner_of(const Config& config);
-/// Omits the owner of the states, which needs a decoder.
+/// Leaves the owner of the states unset, since it depends on a decoder.
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout);
 sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed);

@@ -13,7 +13,7 @@ namespace rivulet::runtime {
 namespace {
 
 /// Returns the hosts where the cluster advertises its brokers. Other devices reach a local broker there, so
-/// this device must be reachable on that network. Empty: no answer from the brokers.
+/// this device must be reachable on that network. Empty if the brokers do not answer.
 std::vector<std::string> hosts_for_all(const Config& config) {
   static constexpr Duration patience = std::chrono::seconds(2);
   const auto& properties = config.source.kafka_properties;

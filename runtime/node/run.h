@@ -15,7 +15,8 @@ struct RunOptions {
   StopAfter stop_after;
   bool dry_run = false;
   bool new_run = false;  ///< start over: begin a new run and move old checkpoints aside
-  /// Called by the main thread several times a second while the device runs, to show progress. May be empty.
+  /// Callback that the main thread calls several times a second while the device runs, to show progress. May
+  /// be empty.
   std::function<void(const NodeStatus&, TimePoint now)> watch = {};
 };
 
@@ -26,7 +27,7 @@ struct RunResult {
   std::string state_file;  ///< path of the final agreed state (data_dir/final.state), if written
 };
 
-/// Runs one device, from opening its stream to a clean exit, as `rivulet run`. Blocks; runs the agents on
+/// Runs one device from opening its stream to a clean exit, for `rivulet run`. Blocks; runs the agents on
 /// their threads, HTTP and the watchdog. `stop` may be set from a signal handler.
 RunResult run_device(const LoadedConfig& loaded, const RunOptions& options, StopRequest& stop);
 

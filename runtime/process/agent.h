@@ -6,13 +6,13 @@
 namespace rivulet::runtime {
 
 struct Turn {
-  int work = 0;                          ///< 0: nothing done, the runner may wait
+  int work = 0;                          ///< amount of work done; after 0, the runner may wait
   TimePoint wake_at = TimePoint::max();  ///< latest time of the next step
   bool finished = false;                 ///< no more steps
 };
 
-/// A loop body without the loop: bounded work, no sleep, no lock, no throw. Within a step only
-/// RecordSource::poll may wait, for a few milliseconds at most.
+/// A loop body without the loop: a step does bounded work and does not sleep, lock or throw. Only
+/// RecordSource::poll may wait within a step, for a few milliseconds.
 class Agent {
  public:
   virtual ~Agent() = default;

@@ -17,7 +17,7 @@ enum class Level : std::uint8_t { debug, info, warn, error };
 using Fields = std::vector<std::pair<std::string_view, std::string>>;
 
 /// Structured lines on stderr: pretty on a terminal (honours NO_COLOR), logfmt otherwise, or JSON. Repeats
-/// within a second are counted and logged once ("(repeated 41 times)"). Thread-safe.
+/// within a second are counted, and the count is logged once ("(repeated 41 times)"). Thread-safe.
 class Logger {
  public:
   virtual ~Logger() = default;

@@ -16,14 +16,14 @@ enum class LogFormat : std::uint8_t { pretty, pretty_color, logfmt, json };
 
 std::string_view name_of(Level level) noexcept;
 
-/// Formats one line without its newline. Message and fields cannot break the line, and values stay separable.
-/// `time_ms`: Unix time.
+/// Formats one line without its newline. Escapes message and fields, so that they cannot break the line and
+/// values can be parsed. `time_ms`: Unix time.
 std::string format_line(LogFormat format, long long time_ms, Level level, std::string_view message,
                         const Fields& fields);
 
 /// Rate limit per message: within a second a message is logged up to `varied_max` times, and only if its
-/// fields differ. Further repeats are counted and reported afterwards. Depends only on arguments and past
-/// calls; not thread-safe.
+/// fields differ. Further repeats are counted and reported when the second is over. The result depends only
+/// on arguments and past calls. Not thread-safe.
 class RepeatFilter {
  public:
   static constexpr Duration window = std::chrono::seconds(1);
@@ -38,8 +38,8 @@ class RepeatFilter {
   };
   /// True if the line should be written.
   bool admit(TimePoint now, Level level, std::string_view message, const Fields& fields);
-  /// Removes expired windows (with TimePoint::max(): all) and returns those with suppressed lines, sorted by
-  /// level and message.
+  /// Removes expired windows (all of them for TimePoint::max()) and returns those with suppressed lines,
+  /// sorted by level and message.
   std::vector<Swallowed> take_ended(TimePoint now);
 
  private:

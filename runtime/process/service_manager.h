@@ -10,8 +10,9 @@ namespace rivulet::runtime {
 /// calls do nothing. Never blocks, even if the manager does not read. Owner: the main thread.
 class ServiceManager {
  public:
-  /// `socket`: NOTIFY_SOCKET, a path, or an abstract name after '@'; empty = none. `watchdog`: the manager
-  /// kills this process after this time without a WATCHDOG message; zero = no watchdog.
+  /// `socket`: the value of NOTIFY_SOCKET, which is a path, or '@' and an abstract name; empty = none.
+  /// `watchdog`: the manager kills this process if it receives no WATCHDOG message for this time; zero = no
+  /// watchdog.
   ServiceManager(std::string socket, Duration watchdog);
   /// Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
   static ServiceManager from_environment();
@@ -22,7 +23,7 @@ class ServiceManager {
   ~ServiceManager();
 
   void ready();
-  /// Sends one line for `systemctl status` if it changed.
+  /// Sends one line for `systemctl status`, if it differs from the last one.
   void notify(std::string_view phrase);
   /// Cheap; call often. Sends up to four messages per watchdog interval.
   void alive(TimePoint now);

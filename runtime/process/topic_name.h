@@ -19,7 +19,7 @@ inline std::string text_of(const PartitionId& id, std::span<const std::string> t
   return topic_of(id, topics) + ":" + std::to_string(id.partition);
 }
 
-/// Parses such names; sorted. Omits malformed names and unknown topics.
+/// Parses names such as "mnist:3" and returns sorted ids. Omits malformed names and unknown topics.
 inline std::vector<PartitionId> partitions_of(std::span<const std::string> names,
                                               std::span<const std::string> topics) {
   std::vector<PartitionId> out;

@@ -11,12 +11,13 @@ namespace rivulet::runtime {
 
 /// Exits with ExitCode::watchdog when a watched thread has not stepped for `deadline`, after writing the
 /// stacks of all threads to stderr. Its own thread checks four times per deadline, so it fires within 1.25
-/// deadlines. A signal handler in each thread of /proc/self/task writes the stack by backtrace_symbols_fd.
+/// deadlines. A signal handler in each thread of /proc/self/task writes that thread's stack with
+/// backtrace_symbols_fd.
 class Watchdog {
  public:
   struct Watched {
     std::string name;
-    std::function<std::int64_t()> beat_ns;  ///< monotonic time of its last step; 0 = not started
+    std::function<std::int64_t()> beat_ns;  ///< monotonic time of the thread's last step; 0 = not started
   };
   explicit Watchdog(Duration deadline);
   ~Watchdog();
@@ -25,7 +26,8 @@ class Watchdog {
   void watch(Watched watched);
   void start();
   void stop();
-  /// True if the watchdog runs and its last check found no stalled thread. For liveness probes. Any thread.
+  /// True if the watchdog runs and its last check found no stalled thread. For liveness probes. May be called
+  /// from any thread.
   [[nodiscard]] bool content() const noexcept;
 
  private:

@@ -18,7 +18,8 @@ Error file_trouble(const char* what, const std::string& path) {
 
 namespace {
 
-/// Callers distinguish a full disk, which may recover, from a failed one (EIO).
+/// Returns the error of a failed write. Callers distinguish a full disk, which may recover, from a failed one
+/// (EIO).
 Error write_trouble(const char* what, const std::string& path) {
   const ErrorCode code = errno == EIO ? ErrorCode::io : ErrorCode::unavailable;
   return {code, file_trouble(what, path).message};

@@ -15,7 +15,7 @@
 namespace rivulet::runtime {
 
 /// The group's state, equal on every device after every round: model, clocks, and the next row of every
-/// partition of the job. Parameters and offsets change together, so they always match.
+/// partition of the job. Parameters and offsets change together, so they always match each other.
 struct AgreedState {
   devices::ModelState model;
   Stamp stamp;
@@ -30,7 +30,7 @@ struct AgreedState {
 };
 
 /// Adds an announced interval to its partition's ledger. Every device folds all intervals, in rank order.
-/// Ignores `runs` of other partitions.
+/// Ignores skipped ranges in `runs` that belong to other partitions.
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs);
 
 /// Hashes parameters, optimizer arrays, buffers, clocks, partitions and memory of controllers. Omits the

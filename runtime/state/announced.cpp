@@ -20,7 +20,8 @@ bool is_explained(const RowInterval& interval, std::span<const SkippedRange> run
          interval.rows_dropped;
 }
 
-/// Why an interval is invalid; null if it is valid. `seen`: the partitions announced in this round so far.
+/// Returns why an interval is invalid; null if it is valid. `seen`: the partitions announced in this round so
+/// far.
 const char* trouble_with(const RowInterval& rows, const AgreedState& state, std::set<PartitionId>& seen) {
   const auto known = state.partitions.find(rows.partition);
   const bool fresh = known == state.partitions.end();
@@ -35,7 +36,8 @@ const char* trouble_with(const RowInterval& rows, const AgreedState& state, std:
   return nullptr;
 }
 
-/// The rank that announces each partition. `fine`: the table is valid for a device that owns no partition.
+/// The rank that announces each partition. `fine`: whether the table is valid for a device that owns no
+/// partition.
 struct Announcers {
   bool fine = false;
   std::vector<std::pair<PartitionId, std::uint32_t>> ranks;  ///< ranks ordered by partition

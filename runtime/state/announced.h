@@ -11,8 +11,8 @@
 #include "sync/round/round.h"
 #include "sync/transport/transport.h"
 
-/// The rows that the devices of a view announce in the facts of a round. Pure functions of the table of
-/// facts: every device gets the same result.
+/// The rows that the devices of a view announce in the facts of a round. Pure functions of the facts table:
+/// every device gets the same result.
 namespace rivulet::runtime {
 
 /// The intervals and skipped ranges that one rank announced. Refers to the table, which must outlive it.
@@ -30,7 +30,7 @@ class Announced {
            std::views::filter([](const RowInterval& interval) { return !interval.empty(); });
   }
   [[nodiscard]] std::span<const SkippedRange> runs() const { return runs_; }
-  /// A copy that owns its intervals and ranges.
+  /// Returns a copy that owns its intervals and ranges.
   [[nodiscard]] buffer::Account account() const;
 
  private:
@@ -46,12 +46,13 @@ class Announced {
 Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
-/// Same result. Devices that share a state compute the common part once.
+/// Gives the same result. Devices that share a state compute the common part only once.
 Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const StateHandle& state,
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
-/// True if no device has rows to train, but one has dropped rows or passed holes. The offsets may advance;
-/// otherwise a partition without trained rows would never be committed.
+/// True if no device has rows to train, but at least one has dropped rows or passed holes. Such a round
+/// advances only the offsets; otherwise the offsets of a partition without trained rows would never be
+/// committed.
 bool only_offsets_move(const sync::FactsTable& table);
 
 }  // namespace rivulet::runtime

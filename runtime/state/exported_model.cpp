@@ -9,8 +9,8 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Maximum mean, in deviations. Adding and subtracting it causes a relative error of 1000 times float32's
-/// 6e-8.
+/// Maximum mean, in standard deviations. Adding and subtracting it causes a relative error of 1000 times
+/// float32's 6e-8.
 constexpr double mean_most = 1000;
 
 bool fits(const devices::FeatureScaling& scaling) {

@@ -5,8 +5,8 @@
 
 namespace rivulet::runtime {
 
-/// The probable kind of an unexpected file by its first bytes (64 suffice), with the command that reads it:
-/// "a safetensors file, as written by rivulet checkpoint export". Empty if unknown.
+/// Returns the probable kind of an unexpected file, judged by its first bytes (64 suffice), and the command
+/// that reads it: "a safetensors file, as written by rivulet checkpoint export". Empty if unknown.
 std::string_view kind_of_file(std::span<const std::byte> begin);
 
 }  // namespace rivulet::runtime

@@ -44,7 +44,7 @@ Misfit other_names(const StateOwner& found, const StateOwner& expected) {
   return std::nullopt;
 }
 
-/// Lists every part that differs, so that one restart is enough to fix them all.
+/// Lists all parts that differ, so that the user can fix them all before the next restart.
 Misfit other_meaning(const Meaning& found, const Meaning& expected) {
   if (expected.empty() || found == expected) return std::nullopt;
   Texts differences;

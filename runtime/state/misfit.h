@@ -18,9 +18,9 @@ struct ImageFacts {
   std::vector<std::string> optimizer_arrays;
 };
 
-/// Why a complete image does not fit this device: another job or model, other topics under the same numbers,
-/// values with another meaning, another shape or optimizer. States the image's value and the local one, the
-/// most informative difference first. nullopt: it fits. Pure.
+/// Explains why a complete image does not fit this device: it has a different job or model, different topics
+/// under the same numbers, or values with a different meaning, shape or optimizer. Gives the image's value
+/// and the local one, for the most informative difference. nullopt if the image fits. Pure.
 std::optional<std::string> misfit_of(const ImageFacts& found, const Expected& expected);
 
 }  // namespace rivulet::runtime

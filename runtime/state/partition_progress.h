@@ -36,7 +36,7 @@ std::optional<Passed> passed_between(const RowCursor& from, const RowCursor& to,
   return passed;
 }
 
-/// The group's ledger of one partition: accounts for everything between `start` and `next`,
+/// The group's ledger of one partition. It accounts for everything between `start` and `next`:
 ///   next.offset - start.offset = trained + dropped - shared + holes.
 struct PartitionProgress {
   RowCursor start;  ///< where the group began to read

@@ -54,7 +54,7 @@ class Reader {
   bool good_ = true;
 };
 
-/// An error message, or nullopt if the image is valid.
+/// Returns an error message; nullopt if the image is valid.
 using ValidationError = std::optional<std::string>;
 
 constexpr std::array<std::string_view, 10> known{"MODL", "OWNR", "MEAN", "PART", "PARM",
@@ -70,7 +70,7 @@ struct Frame {
   std::uint32_t count = 0;
   StateHead head;
   std::vector<Section> sections;
-  /// The body of a known section. check_order() has ensured that it occurs only once.
+  /// Returns the body of a known section. check_order() has ensured that the section occurs only once.
   [[nodiscard]] std::optional<std::span<const std::byte>> body_of(std::string_view tag) const {
     const auto found = std::ranges::find(sections, tag, &Section::tag);
     return found == sections.end() ? std::nullopt : std::optional(found->body);
@@ -233,7 +233,7 @@ ValidationError read_partitions(std::span<const std::byte> body, AgreedState& st
   return std::nullopt;
 }
 
-/// An image without this section: the controllers have no memory.
+/// Reads the memory of controllers. Without this section, they have none.
 ValidationError read_controllers(std::span<const std::byte> body, AgreedState& state) {
   Reader r(body);
   while (r.left() > 0 && r.good()) {

@@ -29,7 +29,7 @@ std::size_t add_tensors(SafeHeader& header, const std::vector<devices::TensorSlo
   return begin;
 }
 
-/// Adds 8-byte integers. They come first and so are aligned.
+/// Adds 8-byte integers. They come first, so they are aligned.
 std::size_t add_counts(SafeHeader& header, const std::vector<std::string>& names) {
   std::size_t begin = 0;
   for (const std::string& name : names) {

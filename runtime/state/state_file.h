@@ -10,7 +10,7 @@ namespace rivulet::runtime {
 Status write_state_file(const std::string& path, const StateOwner& owner, const AgreedState& state,
                         const Digest& digest);
 
-/// Errors: io, bad_record (names the file and the defect).
+/// Reads a state file. Errors: io, bad_record (names the file and the defect).
 Result<DecodedState> read_state_file(const std::string& path, const Expected& expected);
 
 }  // namespace rivulet::runtime

@@ -8,10 +8,10 @@
 
 namespace rivulet::runtime {
 
-/// The agreed state as one device holds it. The only device of a process changes it in place. Where devices
-/// share memory, all that have the same state share one object. The first device that needs the next state
-/// makes a new object, and the others use it. A device killed in between keeps the old one. Owner: the train
-/// thread.
+/// The agreed state as one device holds it. If a process has only one device, it changes the state in place.
+/// Devices that share memory and have the same state share one object. The first device that needs the next
+/// state makes a new object, and the others use it. A device that is killed before then keeps the old object.
+/// Owner: the train thread.
 class StateHandle {
  public:
   explicit StateHandle(AgreedState first) : state_(std::make_shared<AgreedState>(std::move(first))) {}
@@ -20,22 +20,24 @@ class StateHandle {
   [[nodiscard]] const AgreedState* operator->() const noexcept { return state_.get(); }
   [[nodiscard]] bool is_shared() const noexcept { return state_.use_count() > 1; }
   void replace(AgreedState state) { state_ = std::make_shared<AgreedState>(std::move(state)); }
-  /// For a change by this device alone; copies the state if others share it. Errors: unavailable (memory).
+  /// Returns the state for a change by this device alone. Copies the state if others share it. Errors:
+  /// unavailable (memory).
   Result<AgreedState*> own(devices::Device& device);
   /// Shares the object of the other devices that joined the same work. Its value must equal theirs.
   void join(SharedWork& work);
 
-  /// digest_of() of the state; computed once for each `work` where the state is shared.
+  /// Returns digest_of() the state. If the state is shared, it is computed once for each `work`.
   Result<Digest> digest(SharedWork& work, devices::Device& device) const;
 
-  /// A T derived from the state, as shared_ptr. `work` must depend on everything else that T depends on.
+  /// Returns a T derived from the state. `work` must depend on everything else that T depends on.
   template <class T, class Make>
   std::shared_ptr<const T> derive(SharedWork& work, const Make& make) const {
     if (!is_shared()) return make();
     return work.once<T>(state_, make);
   }
-  /// Replaces the state by the next one: Result<T> of change(AgreedState&), a pure function of the state and
-  /// of what `work` depends on. The state may be half changed after an error. T needs ==.
+  /// Replaces the state by the next one and returns the Result<T> of change(AgreedState&), which must be a
+  /// pure function of the state and of everything that `work` depends on. After an error, the state may be
+  /// partly changed. T needs operator==.
   template <class T, class Change>
   Result<T> advance(SharedWork& work, devices::Device& device, const Change& change) {
     if (!is_shared()) return change(*state_);

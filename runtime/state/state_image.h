@@ -16,8 +16,8 @@ namespace rivulet::runtime {
 inline constexpr std::uint32_t state_image_version = 8;
 inline constexpr std::size_t state_head_bytes = 64;
 
-/// The meaning of a state's values, which shapes do not show: "features" are temp, rms; "classes" are ok,
-/// fault. Made by meaning_of() in an order that depends only on the configuration.
+/// Part of the meaning of a state's values, which their shapes do not show: "features" are temp, rms;
+/// "classes" are ok, fault. Made by meaning_of() in an order that depends only on the configuration.
 struct MeaningPart {
   std::string what;
   std::vector<std::string> list;
@@ -25,7 +25,7 @@ struct MeaningPart {
 };
 using Meaning = std::vector<MeaningPart>;
 
-/// What a state belongs to, apart from its shapes. Parameters and offsets are valid for one job and its
+/// The job and model that a state belongs to. Its parameters and offsets are valid only for that job and its
 /// topics.
 struct StateOwner {
   std::string model;  ///< name of the model
@@ -36,14 +36,14 @@ struct StateOwner {
 
 /// Encodes an agreed state for disk and transfer: a 64-byte head (version, sections, length, stamp, digest,
 /// checksum), sections with tag, length and checksum each, and the SHA-256 of all of it. Readers skip unknown
-/// sections. image_format.h has the layout. `digest`: of `state`.
+/// sections. image_format.h documents the layout. `digest`: digest of `state`.
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest);
 
-/// The SHA-256 at the end of an image made by encode_state(); covers all bytes before it.
+/// Returns the SHA-256 at the end of an image made by encode_state(). It covers all bytes before it.
 Sha256 hash_in(std::span<const std::byte> image);
 
-/// What decode_state() expects. Shapes come from the local model, never from the bytes. An owner without job,
-/// topics or meaning accepts any. New topics may follow those of the state.
+/// Expected owner and shapes of an image. Shapes are those of the local model, never read from the image. An
+/// owner without job, topics or meaning accepts any. New topics may follow those of the state.
 struct Expected {
   const StateOwner& owner;
   const devices::ModelLayout& layout;
@@ -52,21 +52,22 @@ struct Expected {
 struct DecodedState {
   AgreedState state;
   Digest digest;            ///< digest as written; check_digest() verifies it
-  Sha256 hash{};            ///< hash_in() the image
+  Sha256 hash{};            ///< hash_in() of the image
   std::size_t skipped = 0;  ///< sections that only a newer build can read
 };
 /// Decodes untrusted bytes: checks lengths before allocating and checksums before using anything. Errors:
-/// invalid_config (a complete image of another model, job, topics or meaning: states both), else bad_record
-/// (names the defect).
+/// invalid_config (a complete image with a different model, job, topics or meaning; names both values),
+/// otherwise bad_record (names the defect).
 Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected);
-/// Checks that the state has the digest stated in its head. Errors: bad_record (states both), the device's.
+/// Checks that the state has the digest in the image's head. Errors: bad_record (names both digests), the
+/// device's.
 Status check_digest(const DecodedState& decoded, devices::Device& device);
 
-/// The maximum length of an image of this model. Pure.
+/// Returns the maximum length of an image of this model. Pure.
 std::size_t state_image_max(const devices::ModelLayout& layout);
 
-/// The head of an image, for lists of files. `bytes` may end after the head; `length`: of the whole image.
-/// Errors: bad_record.
+/// The head of an image, for lists of files. `bytes` may end after the head; `length`: length of the whole
+/// image. Errors: bad_record.
 struct StateHead {
   Stamp stamp;
   Digest digest;

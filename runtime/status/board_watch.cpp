@@ -93,7 +93,8 @@ void BoardWatch::show_throttle(const devices::ThrottleCount& throttle, TimePoint
   events.so_far = throttle.events;
 }
 
-/// A frozen counter would read as 0 W or as no throttling, which was never measured.
+/// Removes silent counters: a frozen counter would be read as 0 W or as no throttling, which was not
+/// measured.
 void BoardWatch::forget_silent_counters(TimePoint now) {
   std::erase_if(counted_, [&](const auto& one) {
     const auto& [series, counted] = one;

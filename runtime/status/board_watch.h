@@ -14,9 +14,9 @@
 namespace rivulet::runtime {
 
 /// Reads the machine's sensors once a second into metrics: temperature, energy, load, frequency, memory,
-/// throttling. A missing sensor has no series. A gauge whose sensor stops answering is removed immediately, a
-/// counter after a few readings. Runs on its own thread, because a sensor read may block; no other thread
-/// waits for it.
+/// throttling. A missing sensor has no series. If a sensor stops answering, its gauge is removed immediately,
+/// and its counter after a few readings. Runs on its own thread, because a sensor read may block; no other
+/// thread waits for it.
 class BoardWatch final : public Agent {
  public:
   struct Parts {
@@ -32,7 +32,7 @@ class BoardWatch final : public Agent {
   using Series = std::pair<std::string, std::string>;  ///< metric, label value
   struct Label {
     std::string_view metric;
-    std::string_view name;  ///< empty: no label
+    std::string_view name;  ///< empty if there is no label
   };
   struct Counted {
     Label label;

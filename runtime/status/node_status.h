@@ -30,7 +30,7 @@ enum class NodeState : std::uint8_t {
 };
 std::string_view name_of(NodeState state) noexcept;
 
-/// Read position of one partition of this device; -1: unknown.
+/// Read position of one partition of this device; -1 if unknown.
 struct PartitionStatus {
   std::string topic;
   std::int32_t partition = 0;
@@ -47,14 +47,14 @@ struct TopicStatus {
   std::string name;
   bool control = false;         ///< the job's control topic
   bool gone = false;            ///< the topic existed before
-  int partitions = -1;          ///< -1: unknown
+  int partitions = -1;          ///< -1 if unknown
   std::vector<int> leaderless;  ///< partitions without a leader
   bool operator==(const TopicStatus&) const = default;
 };
 
 /// Partitions claimed in the current view, as "mnist:1".
 struct GroupClaims {
-  bool known = false;                ///< there is or was a view
+  bool known = false;                ///< this device has been in a view
   std::vector<std::string> claimed;  ///< partitions claimed by the members
   std::vector<std::string> trained;  ///< partitions in the agreed state
 };
@@ -63,7 +63,7 @@ struct GroupClaims {
 struct StreamFindings {
   std::vector<std::string> stuck;  ///< features that stopped varying
   std::vector<std::string> moved;  ///< features with old and new level
-  std::string loss_rose;           ///< a sentence; empty: no rise
+  std::string loss_rose;           ///< a sentence; empty if the loss has not risen
   bool operator==(const StreamFindings&) const = default;
 };
 
@@ -78,11 +78,11 @@ using TrafficBytes = CountBy<sync::Traffic, sync::traffic_kinds>;
 using EarlyPayloads = CountBy<EarlyPayload, 2>;
 
 /// Status of a device for readers and probes: written by the agents, read by the http thread and the summary.
-/// No agreed decision depends on it. Writers never wait for readers: numbers are atomics, the rest is posted,
-/// and a post that collides with a reader is published a moment later. Invariant: rows_consumed =
+/// No agreed decision depends on it. Writers never wait for readers: numbers are atomics, all other values
+/// are posted, and a post that collides with a reader is published a moment later. Invariant: rows_consumed =
 /// rows_trained + rows_dropped_after_buffer + rows_waiting + rows in the current batch.
 struct NodeStatus {
-  NodeStatus() = default;  ///< without Prometheus series
+  NodeStatus() = default;  ///< creates no Prometheus series
   /// Creates the series of its values in `sink`, which must outlive it.
   explicit NodeStatus(MetricsSink& sink);
 
@@ -99,28 +99,28 @@ struct NodeStatus {
   std::atomic<std::uint32_t> own_rows{0};  ///< rows in local steps that are not synchronized yet
   std::atomic<double> sync_due_s{0};       ///< maximum time between two synchronizations
   std::atomic<std::int64_t> unsaved_since_ns{
-      0};  ///< time since which a due save has not reached the disk; 0: none pending
+      0};  ///< time since which a due save has not reached the disk; 0 if none is pending
   std::atomic<std::int64_t> uncommitted_since_ns{
-      0};  ///< time of the oldest save that is not committed; 0: none
+      0};  ///< time of the oldest save that is not committed; 0 if there is none
 
   /// Declares an optional value as measured on this device. Before the threads start.
   void measures(const Latest<double>& value);
   // train thread
-  void set_phrase(std::string text);  ///< one phrase: "waiting for c, d"
+  void set_phrase(std::string text);  ///< the phrase shown next to the state: "waiting for c, d"
   void set_digest(std::string hex);   ///< digest of the last agreed state
   using LedgerView = std::vector<std::pair<PartitionId, PartitionProgress>>;
   void set_ledger(LedgerView books);  ///< ledger of this device's partitions, without skipped ranges
   /// Why saved states are not announced in the control topic; empty if they are.
   void set_control_trouble(std::string why);
-  void set_rolled_back(std::string phrase);  ///< empty: no recent divergence
+  void set_rolled_back(std::string phrase);  ///< empty if there was no recent divergence
   void set_claims(GroupClaims claims);
   void set_stream_findings(StreamFindings findings);
   void set_own_scores(OwnScores scores);
-  /// Records an event that explains the loss curve; the page's charts show its time.
+  /// Records an event that explains the loss curve. The page's charts mark its time.
   void mark(const std::string& phrase) {
     if (history_) history_->mark(phrase);
   }
-  bool publish_deferred();  ///< publishes deferred values; false: some are still deferred
+  bool publish_deferred();  ///< publishes deferred values; returns false if some are still deferred
   // ingest thread, periodically
   void set_partitions(std::vector<PartitionStatus> partitions);
   /// Why no records arrive (stream::RecordSource::unreachable()); empty if nothing blocks them.

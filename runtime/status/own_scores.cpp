@@ -36,7 +36,7 @@ Json classes_json(const OwnScores& scores) {
   return out;
 }
 
-/// Returns the mean of both weighted by rows; none if either is missing.
+/// Returns the mean of both, weighted by rows; nullopt if either is missing.
 std::optional<double> mean_of(const std::optional<double>& a, std::uint64_t rows_a,
                               const std::optional<double>& b, std::uint64_t rows_b) {
   if (!a || !b) return std::nullopt;
@@ -61,7 +61,7 @@ void add_classes(OwnScores& sum, const OwnScores& one) {
   }
 }
 
-/// Returns whether all classes are listed; only the first ones are.
+/// Returns whether all classes are listed: a device lists only the first ones.
 bool lists_all(const OwnScores& scores) {
   std::uint64_t rows = 0;
   for (const ClassCounts& c : scores.classes) rows += c.rows;

@@ -10,13 +10,13 @@
 
 namespace rivulet::runtime {
 
-/// The last rounds as this device recorded them, for pages: facts of each member and the plan. Written by the
+/// The last rounds as this device recorded them, for pages: each member's facts, and the plan. Written by the
 /// train thread, which never waits for a reader: it omits a round that ends during a read and counts the
-/// omission. Bounded to as many rounds as fit into bytes_kept, minimum rounds_least.
+/// omission. Keeps as many rounds as fit into bytes_kept, but no fewer than rounds_least.
 class RecentRounds {
  public:
   static constexpr std::size_t bytes_kept = std::size_t{64} * 1024;
-  static constexpr std::size_t rounds_least = 3;  ///< a round and both neighbours, as explaining it requires
+  static constexpr std::size_t rounds_least = 3;  ///< explaining a round requires both neighbours
   static constexpr std::size_t rounds_most = 16;
 
   // --- train thread ---
@@ -47,8 +47,8 @@ class RecentRounds {
   std::uint64_t left_out_ = 0;
 };
 
-/// Wraps a decision log: publishes every round to `board`, measures this device's part in it, and forwards
-/// it.
+/// Wraps a decision log: publishes every round to `board`, measures this device's part in it, and forwards it
+/// to `log`.
 std::unique_ptr<DecisionLog> show_on_board(std::unique_ptr<DecisionLog> log, RecentRounds& board,
                                            MetricsSink& metrics);
 

@@ -7,7 +7,7 @@
 
 namespace rivulet::runtime {
 
-/// Texts of the status page that are not in NodeStatus.
+/// Texts for the status page that are not in NodeStatus.
 struct NodeStatusText {
   std::string id;
   std::string job;

@@ -13,7 +13,7 @@
 
 namespace rivulet::runtime {
 
-/// A Latest<double> without measurement: null in JSON.
+/// Value of a Latest<double> that has not been measured; null in JSON.
 inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
 // The kinds of values in NodeStatus. One call updates a value: /api/v1/status, page and summary read it here,
@@ -32,7 +32,8 @@ class Count {
   [[nodiscard]] Plain load() const noexcept { return value_.load(); }
   operator Plain() const noexcept { return load(); }
 
-  /// Binds the Prometheus series, before other threads use the value. Without a metric name there is none.
+  /// Binds the Prometheus series before other threads use the value. Without a metric name, there is no
+  /// series.
   void bind(MetricsSink& /*sink*/) noexcept {}
   void bind(MetricsSink& sink, std::string_view metric, Labels labels = {}) {
     series_ = &sink.counter(metric, labels);
@@ -68,7 +69,7 @@ class Latest {
   Gauge* series_ = nullptr;
 };
 
-/// Durations: a sum here, a histogram in Prometheus. One thread adds.
+/// Durations: a sum in this object, a histogram in Prometheus. Only one thread adds.
 class Seconds {
  public:
   using Plain = double;
@@ -88,7 +89,7 @@ class Seconds {
   Histogram* series_ = nullptr;
 };
 
-/// A Count for each of an enum's first `n` values, named by name_of(): a JSON object here, a label in
+/// A Count for each of an enum's first `n` values, named by name_of(): an object in JSON, a label in
 /// Prometheus.
 template <class E, std::size_t n>
 class CountBy {

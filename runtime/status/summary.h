@@ -16,12 +16,12 @@ struct DeviceSummary {
 #define RIVULET_VALUE(...)
 #define RIVULET_TOTAL(key, type, ...) type::Plain key{};
 #include "core/metrics.def"
-  double batch_mean = 0;  ///< mean over its rounds with rows
+  double batch_mean = 0;  ///< mean rows per batch, over rounds in which it had rows
   double cpu_s = 0;
   std::uint64_t max_rss_bytes = 0;
   std::string digest;
   OwnScores own;
-  /// Only in the demo, which restarts its devices; the values above then count from the last start.
+  /// Only in the demo, which restarts devices. The values above then count from the device's last start.
   std::optional<std::uint64_t> restarts;
 };
 
@@ -31,20 +31,20 @@ struct Summary {
   std::optional<double> accuracy;                    ///< held-out if measured, else prequential
   double rows_per_s = 0;                             ///< rows/s trained by the group
   std::map<std::string, double> time_to_accuracy_s;  ///< "0.90" -> seconds since training began
-  bool parameters_equal = true;                      ///< True if all compared digests are equal
+  bool parameters_equal = true;                      ///< true if all compared digests are equal
   std::uint64_t digests_compared = 0;
   std::vector<DeviceSummary> devices;
 
-  /// Scores over the last rows of all devices.
+  /// Returns the scores over the last rows of all devices.
   [[nodiscard]] OwnScores last_rows() const;
-  /// Sums over the devices.
+  /// Return sums over all devices.
   [[nodiscard]] std::uint64_t sync_bytes_sent() const;
   [[nodiscard]] std::uint64_t record_bytes_trained() const;
-  /// Synchronization bytes sent / bytes of trained records; none if nothing was trained.
+  /// Returns synchronization bytes sent / bytes of trained records; nullopt if nothing was trained.
   [[nodiscard]] std::optional<double> edge_ratio() const;
 };
 
-/// One line of JSON with exactly these keys; accuracy is null if unknown.
+/// Renders one line of JSON with exactly these keys. Unknown accuracy is null.
 std::string to_json(const Summary& summary);
 /// Parses the output of to_json(); nullopt for any other input. The demo reads its devices with it.
 std::optional<Summary> summary_from_json(const std::string& line);

@@ -134,8 +134,8 @@ Adwin::Sides Adwin::clearest() const {
   return found;
 }
 
-/// The maximum difference that chance explains between the means of the two sides. NaN if rounding after
-/// dropped buckets left the sum of squares below 0; no difference exceeds it then.
+/// Returns the maximum difference between the means of the two sides that chance explains. NaN if rounding
+/// has made the sum of squares negative after buckets were dropped; no difference exceeds NaN.
 double Adwin::bound(double older, double newer, double doubt) const {
   const double width = static_cast<double>(window_.width);
   const double few = 1 / (older - limits_.least_window + 1) + 1 / (newer - limits_.least_window + 1);

@@ -6,17 +6,17 @@
 namespace rivulet::runtime {
 
 /// Detects changes in the mean of a stream of values: ADWIN, adaptive windowing (Bifet and Gavalda, SDM
-/// 2007), with River's constants, so that both detect at the same values. Keeps the longest window of newest
-/// values with one mean, as sums over buckets of 1, 2, 4, ... values. Looks for a split where the older and
-/// the newer values differ by more than chance explains. The bound assumes values between 0 and 1. Owner: one
-/// thread; copies are independent. Cost: 5 KB, no allocation; a few additions per value. Every 32nd value
-/// checks each bucket: 6 for each doubling of the width.
+/// 2007), with River's constants, so that both implementations detect changes at the same values. Keeps the
+/// longest window of the newest values that have one mean, as sums over buckets of 1, 2, 4, ... values. Looks
+/// for a split where the older and the newer values differ by more than chance explains. The bound assumes
+/// values between 0 and 1. Owner: one thread; copies are independent. Memory: 5 KB, no allocation. Cost: a
+/// few additions per value; every 32nd value also checks each bucket, 6 for each doubling of the width.
 class Adwin {
  public:
   struct Limits {
     std::uint32_t clock = 32;        ///< values between two checks
-    std::uint32_t least_window = 5;  ///< minimum of values on either side of a split
-    std::uint32_t grace = 10;        ///< no check of smaller windows
+    std::uint32_t least_window = 5;  ///< minimum number of values on either side of a split
+    std::uint32_t grace = 10;        ///< minimum width of a window that is checked
   };
 
   /// `delta`: probability of a false detection in one check of a stream without change; 0 < delta < 1.
@@ -28,7 +28,7 @@ class Adwin {
   /// values that are not finite.
   bool add(double value);
 
-  /// Statistics of the values in the window; 0 if it is empty.
+  /// Return statistics of the values in the window; 0 if it is empty.
   [[nodiscard]] std::uint64_t width() const noexcept { return window_.width; }
   [[nodiscard]] double mean() const noexcept;
   [[nodiscard]] double variance() const noexcept;
@@ -37,14 +37,14 @@ class Adwin {
     double older = 0;
     double newer = 0;
   };
-  /// Means at the clearest split of the last detection. The split found first is the oldest that differs, and
-  /// older values may still follow it.
+  /// Returns the means at the clearest split of the last detection. The split found first is the oldest that
+  /// differs: old values may still follow it.
   [[nodiscard]] const Sides& sides() const noexcept { return sides_; }
   [[nodiscard]] bool rose() const noexcept { return rose_; }
 
  private:
   static constexpr std::size_t most_alike = 5;  ///< buckets of one size
-  static constexpr std::size_t sizes = 48;      ///< more than 2^48 values
+  static constexpr std::size_t sizes = 48;      ///< enough for more than 2^48 values
 
   struct Bucket {
     double sum = 0;

@@ -11,14 +11,14 @@ namespace rivulet::runtime {
 /// never committed, although training continues. Owner: the train thread.
 class AnnounceWatch {
  public:
-  /// A record of the control topic is normally read back within milliseconds. It is resent after five
-  /// seconds.
+  /// A record in the control topic is normally read back within milliseconds. If not, it is sent again after
+  /// five seconds.
   static constexpr Duration patience = std::chrono::seconds(10);
   enum class News : std::uint8_t { none, silent, again };
 
-  /// `waiting`: an announced state has not been read back. It also becomes false when the state's view ends;
-  /// that does not confirm the state. `read_back`: number of this process's announcements read back. Reports
-  /// each change once.
+  /// `waiting`: an announced state has not been read back. It also becomes false when the state's view ends,
+  /// which does not confirm the state. `read_back`: number of this process's announcements read back. Each
+  /// change is returned only once.
   News look(TimePoint now, bool waiting, std::uint64_t read_back) {
     const bool answered = std::exchange(read_back_, read_back) != read_back;
     if (answered || !waiting) since_.reset();

@@ -26,7 +26,7 @@ class CheckpointCycle {
  public:
   struct Parts {
     const Clock& clock;
-    Checkpointer* checkpoints;  ///< null: nothing is saved
+    Checkpointer* checkpoints;  ///< null if nothing is saved
     sync::membership::Membership& membership;
     CommittableOffsets& commits;
     Wake& ingest;  ///< notified of new offsets
@@ -46,21 +46,23 @@ class CheckpointCycle {
 
   [[nodiscard]] bool saves() const noexcept { return parts_.checkpoints != nullptr; }
   [[nodiscard]] bool busy() const { return saves() && parts_.checkpoints->busy(); }
-  /// Also true without a new step since the last save: a state adopted by a later view has another stamp. If
-  /// it was not committed in its own view, it can be committed only under the new stamp.
+  /// True if a state should be saved now. A new step since the last save is not required: a state adopted by
+  /// a later view has a different stamp, and if it was not committed in its own view, it can be committed
+  /// only under the new stamp.
   [[nodiscard]] bool is_due(TimePoint now, const AgreedState& state) const;
-  /// At the end of a checkpoint round. The offsets of this device's partitions may be committed once the
-  /// group has committed the state.
+  /// Saves the state; call at the end of a checkpoint round. The offsets of this device's partitions may be
+  /// committed once the group has committed the state.
   void save(const AgreedState& state, std::span<const PartitionId> own);
   [[nodiscard]] bool is_saved(const AgreedState& state) const { return saved_ == state.stamp; }
   /// True if the state is among the last that this device wrote to disk.
   [[nodiscard]] bool is_on_disk(const Stamp& stamp) const;
   /// Forgets uncommitted saved states, because the group's state has replaced this device's.
   void forget_saved() { uncommitted_.forget(); }
-  /// Each step: announces saved states and releases the offsets of committed ones. `control_words`: the last
-  /// reported problem with the control topic.
+  /// Call in each step. Announces saved states and releases the offsets of committed ones. `control_words`:
+  /// the last reported problem with the control topic.
   void watch(const std::string& control_words);
-  /// Reads the file of a state in the background; take_fetched() returns it once. Errors: io and others.
+  /// Reads the file of a state in the background. take_fetched() returns its content, or an error such as io,
+  /// and clears it.
   void fetch(const Stamp& stamp) { parts_.checkpoints->fetch(stamp); }
   [[nodiscard]] bool fetching() const { return parts_.checkpoints->fetching(); }
   std::optional<Result<std::vector<std::byte>>> take_fetched() { return parts_.checkpoints->take_fetched(); }
@@ -68,7 +70,7 @@ class CheckpointCycle {
   bool last_is_committed(const AgreedState& state, std::span<const PartitionId> own);
 
  private:
-  /// The last measured score; none while it covers too few rows.
+  /// Returns the last measured score; nullopt while it covers too few rows.
   [[nodiscard]] std::optional<Score> score() const;
   [[nodiscard]] PrivateView kept_beside(const AgreedState& state) const;
   void begins_once(std::atomic<std::int64_t>& since_ns) const;

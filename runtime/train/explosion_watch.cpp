@@ -39,7 +39,7 @@ double ExplosionWatch::patience(std::uint32_t refused) const {
   return std::pow(more_patience, refused / refusals_of_a_kind);
 }
 
-/// 0: nothing to compare with.
+/// Returns the limit; 0 if there is nothing to compare with.
 double ExplosionWatch::longest() const {
   return too_far * std::max(parameters_, largest_);
 }

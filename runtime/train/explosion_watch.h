@@ -6,13 +6,13 @@
 
 namespace rivulet::runtime {
 
-/// Detects finite results that would ruin the model. Typical causes are a reading of 1e10 among small ones,
-/// and local steps that diverged. The rows of such a batch are dropped; such a delta is not contributed. The
-/// rows may be correct, so the limits grow after a few rejections in a row. Not part of replays: rejected
-/// rows are announced as dropped. Owner: the train thread.
+/// Detects finite results that would ruin the model. Typical causes are a reading of 1e10 among small values,
+/// and diverged local steps. The rows of such a batch are dropped; such a delta is not contributed. The rows
+/// may be correct, so the limits grow after a few consecutive rejections. Replays do not need it, because
+/// rejected rows are announced as dropped. Owner: the train thread.
 class ExplosionWatch {
  public:
-  /// `classes`: number of labels; an untrained model has the loss ln(classes). 0: numeric targets.
+  /// `classes`: number of labels; an untrained model has the loss ln(classes). 0 for numeric targets.
   explicit ExplosionWatch(std::size_t classes);
 
   /// Sets the norm of the agreed parameters.
@@ -29,7 +29,7 @@ class ExplosionWatch {
   [[nodiscard]] double longest() const;
   [[nodiscard]] double patience(std::uint32_t refused) const;
 
-  double untrained_;  ///< loss per row; 0: unknown
+  double untrained_;  ///< loss per row of an untrained model; 0 if unknown
   double parameters_ = 0;
   double largest_ = 0;       ///< norm of accepted deltas, decaying
   double usual_loss_ = 0;    ///< usual loss per row

@@ -6,8 +6,8 @@
 
 namespace rivulet::runtime {
 
-/// Compares the recent values of this device's features with earlier ones, to detect features that have
-/// shifted or are stuck. Detects shifts only after 2500 rows. Clips values at eight deviations, so a few
+/// Compares recent values of this device's features with earlier ones, to detect features that have shifted
+/// or are stuck. Detects shifts only after 2500 rows. Clips values at eight standard deviations, so a few
 /// outliers do not count as a shift. Memory: 150 bytes per feature. Cost: half a nanosecond per value
 /// (bench_watching_cost).
 class FeatureDrift {
@@ -21,11 +21,11 @@ class FeatureDrift {
 
   /// True if the feature has been measured.
   [[nodiscard]] bool begun(std::size_t feature) const noexcept { return known_[feature].rows > 0; }
-  /// Distance from the usual mean to the mean of the last 200 rows, in usual deviations; 0 before the first
-  /// evaluation.
+  /// Returns the distance from the usual mean to the mean of the last 200 rows, in usual standard deviations;
+  /// 0 before the first evaluation.
   [[nodiscard]] double distance(std::size_t feature) const noexcept { return known_[feature].distance; }
-  /// True if the feature has kept one value for 500 rows and for four times as long as ever before, though it
-  /// varied. A rarely set flag must have been set twenty times first.
+  /// True if a feature that used to vary has kept one value for 500 rows, and for four times as many rows as
+  /// ever before. A rarely set flag must have been set twenty times first.
   [[nodiscard]] bool stuck(std::size_t feature) const noexcept;
   /// True from when distance() exceeds 3 until it falls to half of that.
   [[nodiscard]] bool moved(std::size_t feature) const noexcept { return known_[feature].moved; }
@@ -33,7 +33,7 @@ class FeatureDrift {
     float value = 0;
     std::uint32_t beyond = 0;  ///< rows beyond eight usual deviations
   };
-  /// Among values not added yet, the farthest from the usual mean.
+  /// Returns the value farthest from the usual mean, among values that are not added yet.
   [[nodiscard]] Farthest farthest(std::size_t feature, const float* values, std::size_t rows,
                                   std::size_t columns) const noexcept;
   /// "20 ± 0.02"
@@ -69,11 +69,11 @@ class FeatureDrift {
   bool all_begun_ = false;
   std::vector<float> first_;   ///< first rows, until every feature has been measured
   std::vector<float> sorted_;  ///< scratch
-  // By feature, as vectors, since a batch is processed row by row.
+  // One element per feature. Separate vectors, since a batch is processed row by row.
   std::vector<float> center_, reach_;                   ///< origin and limit of offsets
   std::vector<float> sum_, square_, as_they_came_;      ///< sums over offsets
-  std::vector<std::uint32_t> missing_;                  ///< rows
-  std::vector<float> last_;                             ///< value; NaN before the first
+  std::vector<std::uint32_t> missing_;                  ///< number of rows without the feature
+  std::vector<float> last_;                             ///< last value; NaN before the first row
   std::vector<std::uint32_t> still_, longest_, turns_;  ///< current and longest run; changes
 };
 

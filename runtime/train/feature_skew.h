@@ -8,14 +8,15 @@ namespace rivulet::runtime {
 
 /// Distance of this device's feature values from those of all devices, computed from its own contribution and
 /// the sum of each synchronization. A shift common to all devices does not count. Owner: the train thread.
-/// Cost: a pass over the columns per synchronization.
+/// Cost: one pass over the columns per synchronization.
 class FeatureSkew {
  public:
-  /// `own` was part of the sum `all`. `columns`: as the model sees them from now on; the first is a feature.
+  /// Call after a synchronization: `own` was part of the sum `all`. `columns`: normalization that the model
+  /// uses from now on; features come first.
   void agreed(const devices::Measured& own, const devices::Measured& all,
               std::span<const devices::Column> columns);
-  /// The largest squared distance of a feature's mean over the last 2000 rows from the mean of all devices,
-  /// in variances. 0 before 200 rows.
+  /// Returns the largest squared distance between a feature's mean over the last 2000 rows and the mean of
+  /// all devices, in variances; 0 before 200 rows.
   [[nodiscard]] double largest() const noexcept;
 
  private:

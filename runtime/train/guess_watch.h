@@ -10,9 +10,9 @@ namespace rivulet::runtime {
 
 /// Judges on this device's own rows whether the model is good or has diverged. Compares its loss with that of
 /// a constant guess: the shares of the classes, or the mean of the targets. Judges every thousand rows, over
-/// a minimum of eight batches; diverged means bad twice in a row without improvement. One batch of absurd
-/// rows has no effect; a batch that is not finite counts as one. A model whose steps are all rejected also
-/// counts as diverged, though its loss may look good. Owner: the train thread.
+/// a minimum of eight batches. The model has diverged if it is bad twice in a row without improvement. A
+/// single batch of absurd rows has no effect; a non-finite batch counts as such a batch. A model whose steps
+/// are all rejected also counts as diverged, though its loss may look good. Owner: the train thread.
 class GuessWatch {
  public:
   enum class Targets : std::uint8_t {
@@ -23,16 +23,16 @@ class GuessWatch {
   /// `classes`: number of labels.
   GuessWatch(Targets targets, std::size_t classes);
 
-  /// Counts the result of a batch whose first `own` rows are this device's. `finite`: of its loss and
-  /// gradient.
+  /// Counts the result of a batch whose first `own` rows are this device's. `finite`: whether its loss and
+  /// gradient are finite.
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t own, bool finite);
-  /// `rows` were dropped because their step, or the local steps made of them, was rejected.
+  /// Call when `rows` were dropped because their step, or the local steps that used them, were rejected.
   void refused(std::size_t rows) noexcept;
-  /// Rows were accepted into a sum: restarts the count of rejected ones.
+  /// Call when rows were accepted into a sum. Restarts the count of rejected rows.
   void taken() noexcept { refused_ = {}; }
-  /// The model was replaced: forgets all results.
+  /// Call when the model was replaced. Discards all results.
   void begin();
-  /// A checkpoint is on trial from now on: good() covers only the rows that follow. The other results stay.
+  /// Starts the trial of a checkpoint: good() covers only rows that follow. Other results are kept.
   void begin_trial();
 
   [[nodiscard]] bool diverged() const noexcept { return diverged_ || refused_.all; }
@@ -72,7 +72,7 @@ class GuessWatch {
   struct Refused {
     std::uint64_t rows = 0;
     std::uint32_t times = 0;
-    bool all = false;  ///< true if further rows will be rejected, too
+    bool all = false;  ///< true if the next rows will probably be rejected, too
   };
   Refused refused_;
   bool bad_before_ = false;

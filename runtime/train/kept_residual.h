@@ -16,7 +16,7 @@ class KeptResidual {
  public:
   explicit KeptResidual(sync::Residual residual) : residual_(std::move(residual)) {}
 
-  /// The residual, for the session of each view.
+  /// Returns the residual, for the session of each view.
   [[nodiscard]] sync::Residual& numbers() noexcept { return residual_; }
   [[nodiscard]] const sync::Residual& numbers() const noexcept { return residual_; }
 
@@ -25,14 +25,15 @@ class KeptResidual {
     follow_columns_of(state);
     if (!part.residual.empty()) residual_.restore(state.stamp, state.rows, part.residual, part.of_deltas);
   }
-  /// At the start of a view: keeps or drops the contribution of an unfinished round, depending on whether
-  /// `state` includes it. Returns the norm of a residual discarded because it belongs to another state.
+  /// Call at the start of a view. Keeps or drops the contribution to an unfinished round, depending on
+  /// whether `state` includes it. Returns the norm of a residual discarded because it belongs to another
+  /// state.
   double resolve(const Stamp& target, const AgreedState& state, const GradientView& contribution) {
     const double lost = residual_.resolve(target, state.rows, contribution);
     follow_columns_of(state);
     return lost;
   }
-  /// A round has led to this state.
+  /// Call when a round has produced this state.
   void follow(const AgreedState& state) {
     residual_.follow(state.stamp, state.rows);
     follow_columns_of(state);

@@ -22,15 +22,15 @@ class LiveScores {
     NodeStatus& status;
     MetricsSink& metrics;
     bool classification = true;
-    std::vector<std::string> classes = {};  ///< class names; empty: no scores by class
+    std::vector<std::string> classes = {};  ///< class names; empty if there are no scores by class
     std::uint64_t window = 1000;            ///< rows
   };
   explicit LiveScores(const Parts& parts);
 
-  /// Counts the result of a batch whose first `counted` rows are this device's. Publishes it immediately, but
-  /// no more than ten times a second.
+  /// Counts the result of a batch whose first `counted` rows are this device's. Publishes the scores
+  /// immediately, but no more than ten times a second.
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t counted);
-  /// The model was replaced: clears the scores.
+  /// Call when the model was replaced. Clears the scores.
   void begin();
   /// Publishes pending scores.
   void show();

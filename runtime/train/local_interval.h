@@ -11,20 +11,20 @@
 
 namespace rivulet::runtime {
 
-/// A point of the private model that a roll-back can return to.
+/// A saved state of the private model that a rollback can restore.
 struct ModelPoint {
   std::vector<std::vector<std::byte>> arrays;  ///< arrays of the private optimizer
   std::uint64_t steps = 0;                     ///< number of steps behind these arrays
   devices::Statistics known = {};              ///< normalization, class counts and usual norm
-  std::vector<std::byte> parameters = {};      ///< [P]; empty: those of the agreed model
-  std::vector<std::byte> buffers = {};         ///< [B]; same
+  std::vector<std::byte> parameters = {};      ///< [P]; empty if equal to those of the agreed model
+  std::vector<std::byte> buffers = {};         ///< [B]; likewise
 };
 
-/// The local work of a device between two synchronizations. A value.
+/// The local work of a device between two synchronizations. Plain values.
 struct LocalInterval {
-  ModelPoint start;          ///< the private copy before the first step
-  LocalSteps steps;          ///< contributed as one delta
-  buffer::Account rows;      ///< used, but not part of the agreed state yet: announced with the interval
+  ModelPoint start;      ///< the private copy before the first step
+  LocalSteps steps;      ///< contributed as one delta
+  buffer::Account rows;  ///< used rows that are not part of the agreed state yet: announced with the interval
   bool contributed = false;  ///< its delta may be in a sum
   /// Trained rows; counted once they are part of the agreed state.
   struct Trained {
@@ -35,8 +35,8 @@ struct LocalInterval {
 };
 
 /// The current interval, and the one being synchronized if local steps continue during the synchronization.
-/// The only place of this data: LocalModel writes start, steps and contributed, RoundRows writes rows, and
-/// RoundReport writes trained. Owner: the train thread.
+/// This is the only copy of this data: LocalModel writes start, steps and contributed, RoundRows writes rows,
+/// and RoundReport writes trained. Owner: the train thread.
 ///
 ///   depart: current becomes in_flight | commit: in_flight is part of the agreed state
 ///                                     | roll_back: both are repeated
@@ -47,19 +47,19 @@ struct LocalIntervals {
   [[nodiscard]] LocalInterval& oldest() noexcept { return in_flight ? *in_flight : current; }
   [[nodiscard]] const LocalInterval& oldest() const noexcept { return in_flight ? *in_flight : current; }
 
-  /// `start`: of the steps that follow.
+  /// `start`: start of the steps that follow.
   void depart(ModelPoint start, TimePoint now) {
     in_flight = std::move(current);
     current = {};
     current.start = std::move(start);
     current.steps.follow(in_flight->steps, now);
   }
-  /// Steps made so far count as steps during the synchronization.
+  /// Ends the synchronization: steps made so far count as steps made during it.
   void commit() noexcept {
     in_flight.reset();
     current.steps.agreed();
   }
-  /// Returns the copy to the start of the oldest interval.
+  /// Makes the start of the oldest interval the current start, and discards all later steps.
   void roll_back(TimePoint now) {
     if (in_flight) current.start = std::move(in_flight->start);
     in_flight.reset();

@@ -45,18 +45,18 @@ class LocalModel {
   static Result<std::unique_ptr<LocalModel>> create(const Parts& parts);
 
   /// Computes the gradient of the batch on the private copy, or on the agreed model if there is no copy. Does
-  /// nothing for an empty batch or one that is already computed. `counted`: rows that the report covers;
-  /// their loss and hits are their share of the batch's. Errors: the trainer's.
+  /// nothing for an empty batch or one that is already computed. `counted`: number of rows that the report
+  /// covers; they get their share of the batch's loss and hits. Errors: the trainer's.
   Status compute(const BatchView& batch, std::size_t counted, const AgreedState& state);
-  /// The batch has changed.
+  /// Call when the batch has changed.
   void invalidate() noexcept { computed_ = false; }
-  /// The batch is finished.
+  /// Call when the batch is finished.
   void release() noexcept {
     computed_ = false;
     finite_ = true;
   }
   [[nodiscard]] bool is_computed() const noexcept { return computed_; }
-  /// True if the loss and all of the gradient, buffers included, may be part of a sum.
+  /// True if the loss and the whole gradient, including buffers, may be part of a sum.
   [[nodiscard]] bool finite() const noexcept { return finite_; }
   /// Excludes the batch from sums.
   void refuse() noexcept { finite_ = false; }
@@ -65,37 +65,37 @@ class LocalModel {
 
   /// Makes the gradient [P + B] this round's contribution, in host memory.
   Status prepare_gradient();
-  /// Sketches the contribution, both as a local step and as a delta.
+  /// Adds the gradient to the sketches, both as a local step and as a delta.
   void sketch_gradient(const devices::ModelLayout& layout);
   /// Makes the delta (reference - private copy) and the copy's buffers this round's contribution.
   Status prepare_delta(const AgreedState& state);
   /// True if no step was made since the delta was prepared.
   [[nodiscard]] bool is_prepared() const noexcept { return delta_ready_; }
-  /// True if the delta, buffers included, may be part of a sum.
+  /// True if the delta, including buffers, may be part of a sum.
   [[nodiscard]] bool delta_fits() const noexcept { return delta_fits_; }
   [[nodiscard]] double delta_norm() const noexcept { return delta_norm_; }
   [[nodiscard]] const GradientView& contribution() const noexcept { return mine_; }
-  /// The delta has been sent; the next steps belong to the next delta. Cost: a copy of the model and of the
-  /// optimizer's arrays.
+  /// Call when the delta has been sent: the next steps belong to the next delta. Cost: a copy of the model
+  /// and of the optimizer's arrays.
   void depart();
   /// True while the synchronization of a departed delta is under way.
   [[nodiscard]] bool departed() const noexcept { return parts_.intervals.in_flight.has_value(); }
 
   /// Makes one step with the gradient on the private copy. The agreed state only changes when synchronizing.
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
-  /// Report of the last local step.
+  /// Returns the report of the last local step.
   [[nodiscard]] const devices::ApplyReport& applied() const noexcept { return applied_; }
   [[nodiscard]] LocalSteps& own() noexcept { return parts_.intervals.current.steps; }
   [[nodiscard]] const LocalSteps& own() const noexcept { return parts_.intervals.current.steps; }
-  /// Turns sketches of local steps and deltas on or off. Cost: one pass over each.
+  /// Turns sketches of local steps and deltas on or off. Cost: one pass over each gradient and each delta.
   void sketch(bool wanted) noexcept { sketching_ = wanted; }
   [[nodiscard]] const StepSketches& sketches() const noexcept { return sketches_; }
 
-  /// The group has synchronized; `state` is the result. `applied`: it includes the steps of the oldest
-  /// interval. `left`: empty, or [P] with nonzero elements where the delta leaves no momentum. Returns false
-  /// if steps since depart() were undone.
+  /// Call when the group has synchronized; `state` is the result. `applied`: `state` includes the steps of
+  /// the oldest interval. `left`: empty, or [P] with nonzero elements where the delta leaves no momentum.
+  /// Returns false if steps since depart() were undone.
   bool agreed(const AgreedState& state, bool applied, const GradientView& left);
-  /// The group has stepped with gradients: the optimizer's memory is the group's from now on.
+  /// Call when the group has made a step with gradients: from now on, the optimizer's memory is the group's.
   void follow_group() noexcept {
     sketches_.begin();
     if (private_) forget_own();
@@ -103,27 +103,28 @@ class LocalModel {
   }
   /// Undoes all local steps since the last synchronization; their rows are read again.
   void roll_back(const AgreedState& state);
-  /// `state` has replaced the reference, whose stamp and row count were `before` and `rows_before`. It is
-  /// either the result of the prepared delta, or unrelated to this device's local steps.
+  /// Call when `state` has replaced the reference, whose stamp and row count were `before` and `rows_before`.
+  /// `state` either includes the prepared delta, or is unrelated to this device's local steps.
   void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before,
              const GradientView& left);
 
-  /// For replays: returns the copy to the point of a depart(), to repeat the steps made from there. resume()
-  /// then applies the reference's change as agreed() did.
+  /// For replays: restores the copy to its state at a depart(), so that the steps made from there can be
+  /// repeated. resume() then applies the change of the reference, as agreed() did.
   void return_to(const ModelPoint& departure);
   void resume(const AgreedState& state);
 
   /// Makes the private copy if there is none. Errors: unavailable (memory).
   Status make_private(const AgreedState& state);
-  /// Optimizer arrays of the local steps, as of the last synchronization; empty if there were no steps.
+  /// Returns the optimizer arrays of the local steps, as of the last synchronization; empty if there were no
+  /// steps.
   [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
   [[nodiscard]] std::uint64_t kept_steps() const noexcept { return last_synchronized().steps; }
   [[nodiscard]] double kept_norm() const noexcept { return last_synchronized().known.usual_norm; }
-  /// The norm to which the next local step clips its gradient; 0: no limit.
+  /// Returns the norm to which the next local step clips its gradient; 0 if there is no limit.
   [[nodiscard]] double longest_gradient(const AgreedState& state) const {
     return devices::longest_gradient(parts_.optimizer, (private_ ? *private_ : state.model).statistics());
   }
-  /// 0 if there is nothing.
+  /// Returns a digest of kept(), kept_steps() and kept_norm(); 0 without a private copy.
   [[nodiscard]] std::uint64_t kept_digest() const;
   /// Restores arrays saved with the agreed state that this process starts from. Errors: unavailable (memory).
   Status begin_with(const PrivatePart& part, const AgreedState& state);
@@ -159,7 +160,7 @@ class LocalModel {
   bool computed_ = false;     ///< gradient_ belongs to the current batch
   bool finite_ = true;
   devices::StepReport report_;
-  std::size_t computed_rows_ = 0;  ///< all rows of the batch, also those not counted
+  std::size_t computed_rows_ = 0;  ///< all rows of the batch, including those not counted
   double hits_owed_ = 0;           ///< fractions of hits carried over
   devices::ApplyReport applied_;
   double compute_seconds_ = 0;

@@ -13,19 +13,20 @@ namespace rivulet::runtime {
 /// Local steps since the last synchronization, and what the device announces about them. Owner: train thread.
 class LocalSteps {
  public:
-  /// The group has synchronized: the steps are part of it or discarded.
+  /// Call when the group has synchronized: the steps are part of its state or discarded.
   void begin(TimePoint now) {
     const double known = compute_seconds();
     *this = {};
     known_compute_seconds_ = known;
     restart(now);
   }
-  /// The steps of `before` are being synchronized; new steps follow them.
+  /// Starts the steps that follow `before`, whose steps are being synchronized.
   void follow(const LocalSteps& before, TimePoint now) {
     known_compute_seconds_ = before.compute_seconds();
     restart(now);
   }
-  /// A round ended without aggregating, or another view begins: the steps are still to be announced.
+  /// Call when a round ended without aggregating, or when a new view begins: the steps are still to be
+  /// announced.
   void restart(TimePoint now) noexcept {
     turns_ = 0;
     began_ = last_ended_ = now;
@@ -36,7 +37,7 @@ class LocalSteps {
   /// True if no further step can be announced, so the group should synchronize now. `partitions`: number of
   /// partitions that the device reads.
   [[nodiscard]] bool full(std::size_t partitions) const noexcept;
-  /// Time of the next scheduled synchronization or step, whichever comes first.
+  /// Returns the time of the next scheduled synchronization or step, whichever comes first.
   [[nodiscard]] TimePoint next_at(const sync::policy::Schedule& schedule) const noexcept;
   /// True if the next step is due: enough `rows` wait, or the last step was too long ago.
   [[nodiscard]] bool is_due(std::size_t rows, std::size_t wanted, Duration wait,
@@ -44,38 +45,38 @@ class LocalSteps {
     return rows >= wanted || now >= last_ended_ + wait;
   }
 
-  /// No step was made at this turn, because there were no rows or their gradient was not finite.
+  /// Call when a turn made no step, because there were no rows or their gradient was not finite.
   void pass(TimePoint now) noexcept {
     ++turns_;
     last_ended_ = now;
   }
-  /// Adds a step made of these rows, all of them this device's own.
+  /// Adds a step that used these rows, all of them from this device.
   void add(const devices::StepReport& report, std::span<const RowTag> rows, double compute_seconds,
            TimePoint now);
 
-  /// The synchronization under way has ended: counts the steps made so far as steps ahead.
+  /// Call when the synchronization under way has ended. Counts the steps made so far as steps ahead.
   void agreed() noexcept { ahead_ = steps(); }
 
   [[nodiscard]] std::uint32_t steps() const noexcept { return static_cast<std::uint32_t>(made_.size()); }
-  /// Number of steps made during the last synchronization; they come first.
+  /// Returns the number of steps made during the last synchronization; they come first.
   [[nodiscard]] std::uint32_t ahead() const noexcept { return ahead_; }
-  /// Time from the first turn to the end of the last one.
+  /// Returns the time from the start of the first turn to the end of the last one.
   [[nodiscard]] Duration stepping() const noexcept { return last_ended_ - began_; }
   [[nodiscard]] std::uint32_t rows() const noexcept { return rows_; }
-  /// Bytes of the records of these rows.
+  /// Returns the size in bytes of the records that contain these rows.
   [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_; }
   [[nodiscard]] double loss_sum() const noexcept { return loss_sum_; }
-  /// Loss per row in the first and in the second half of the steps; equal for one step.
+  /// Return the loss per row in the first and in the second half of the steps; equal for one step.
   [[nodiscard]] double early_loss() const noexcept { return mean_loss(0, (made_.size() + 1) / 2).loss; }
   [[nodiscard]] double late_loss() const noexcept { return mean_loss(made_.size() / 2, made_.size()).loss; }
   [[nodiscard]] std::uint64_t late_rows() const noexcept {
     return mean_loss(made_.size() / 2, made_.size()).rows;
   }
   [[nodiscard]] std::uint64_t correct() const noexcept { return correct_; }
-  [[nodiscard]] double gradient_norm2() const noexcept;   ///< mean of the steps
-  [[nodiscard]] double compute_seconds() const noexcept;  ///< mean of the steps, or of earlier ones
-  [[nodiscard]] double computing() const noexcept { return compute_seconds_; }  ///< sum of the steps
-  /// Rows of each interval that trained rows, step by step; FactsSection::step_rows.
+  [[nodiscard]] double gradient_norm2() const noexcept;   ///< mean over the steps
+  [[nodiscard]] double compute_seconds() const noexcept;  ///< mean over the steps; if none, over earlier ones
+  [[nodiscard]] double computing() const noexcept { return compute_seconds_; }  ///< sum over the steps
+  /// Returns, for each interval that trained rows, its rows in each step; see FactsSection::step_rows.
   [[nodiscard]] std::vector<std::uint32_t> rows_of(std::span<const RowInterval> intervals) const;
 
  private:

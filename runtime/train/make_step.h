@@ -26,8 +26,8 @@ struct StepParts {
 };
 
 /// Applies an aggregating round to the state: the agreed sum [P + B] in host memory, if all of it is finite,
-/// and in any case the announced rows. A pure function of the state and the parts: the same on all devices
-/// and in a replay. Errors: the device's; the state may then be half changed.
+/// and in any case the announced rows. A pure function of its arguments: the result is the same on all
+/// devices and in a replay. Errors: the device's; the state may then be partly changed.
 Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const GradientView& sum);
 
 }  // namespace rivulet::runtime

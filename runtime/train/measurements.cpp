@@ -8,7 +8,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Position of a measurement in the facts of a view; nullopt if it is not requested.
+/// Returns the position of a measurement in the facts of a view; nullopt if it is not requested.
 std::optional<std::size_t> place_of(std::span<const sync::policy::FactField> requested,
                                     std::string_view name) {
   std::size_t place = 0;

@@ -22,7 +22,7 @@ class Measurements {
  public:
   /// `speed_hint`: configured speed of this device.
   explicit Measurements(double speed_hint) : speed_hint_(speed_hint) {}
-  /// At the start of a view.
+  /// Call at the start of a view.
   void begin(std::vector<sync::policy::FactField> requested);
   /// True if a controller requests the sketches of LocalModel, which cost a pass over each local gradient.
   [[nodiscard]] bool requests_sketches() const noexcept { return requests_sketches_; }
@@ -34,7 +34,7 @@ class Measurements {
   /// State of the device when it enters a round.
   struct Entering {
     const LocalModel& model;
-    std::uint64_t record_bytes = 0;  ///< bytes of this round's records
+    std::uint64_t record_bytes = 0;  ///< bytes of the records in this round
     double local_seconds = 0;        ///< time since the last round ended
     double stepping_seconds = 0;     ///< time spent on local steps
     std::uint64_t bytes_sent = 0;    ///< bytes sent through the transport in this view
@@ -42,22 +42,22 @@ class Measurements {
     double kept_norm = 0;            ///< norm of the residual
   };
   std::vector<float> take(const Entering& now);
-  /// A step of `rows` rows was computed; `seconds` of compute only.
+  /// Call when a step of `rows` rows was computed. `seconds`: compute time only.
   void stepped(std::size_t rows, double seconds);
-  /// The first `own` rows of a batch are trained; their targets are labels.
+  /// Call when the first `own` rows of a batch are trained. Their targets are labels.
   void trained(const BatchView& batch, std::size_t own);
-  /// `bytes` of injected rows were sent with the facts.
+  /// Call when `bytes` bytes of injected rows were sent with the facts.
   void copied(std::uint64_t bytes) { copied_bytes_ += bytes; }
   [[nodiscard]] bool requests_labels() const noexcept { return requests_labels_; }
   [[nodiscard]] bool requests_feature_skew() const noexcept { return requests_feature_skew_; }
-  /// The round is deferred: returns its labels to the next one.
+  /// Call when the round is deferred. Adds its labels to those of the next round.
   void round_deferred();
-  /// Changes of local gradients.
+  /// Returns the watch of changes in local gradients.
   [[nodiscard]] NormWatch& norms() noexcept { return norms_; }
   [[nodiscard]] const NormWatch& norms() const noexcept { return norms_; }
-  /// Distance of this device's features from those of all devices.
+  /// Returns the distance of this device's features from those of all devices.
   [[nodiscard]] FeatureSkew& skew() noexcept { return skew_; }
-  /// The round has ended, `sync_seconds` after this device entered it.
+  /// Call when the round has ended, `sync_seconds` after this device entered it.
   void ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds);
 
  private:

@@ -24,7 +24,7 @@ class ModelHealth {
     NodeStatus& status;
     const devices::OptimizerConfig& optimizer;
     GuessWatch::Targets targets = GuessWatch::Targets::classes;
-    std::size_t classes = 0;     ///< number of labels; 0: numeric targets
+    std::size_t classes = 0;     ///< number of labels; 0 for numeric targets
     bool classification = true;  ///< the loss of an untrained model is ln(classes)
   };
   explicit ModelHealth(const Parts& parts)
@@ -33,35 +33,35 @@ class ModelHealth {
         guess_(parts.targets, parts.classes),
         notice_(parts.clock, parts.status) {}
 
-  /// The batch was computed. Rejects it if a step at this rate would ruin the model. The first `own` rows are
-  /// this device's.
+  /// Call when the batch was computed. Rejects it if a step at this learning rate would ruin the model. The
+  /// first `own` rows are this device's.
   void computed(LocalModel& model, const BatchView& batch, std::size_t own, const AgreedState& state,
                 double learning_rate_factor);
   /// True if the prepared delta may be part of a sum.
   [[nodiscard]] bool accepts_delta(const LocalModel& model) {
     return model.delta_fits() && !explosions_.rejects_delta(model.delta_norm(), model.own());
   }
-  /// `rows` were dropped by a rejection.
+  /// Call when `rows` rows were dropped by a rejection.
   void refused(std::size_t rows) noexcept { guess_.refused(rows); }
-  /// Rows were contributed.
+  /// Call when rows were contributed.
   void contributed() noexcept { guess_.taken(); }
 
-  /// The group has synchronized on rows with this loss.
+  /// Call when the group has synchronized on rows with this loss.
   void agreed(double loss_sum, std::uint64_t rows) { explosions_.agreed(loss_sum, rows); }
   /// Sets the norm of the agreed parameters.
   void state_at(double norm) noexcept { explosions_.state_at(norm); }
-  /// After a round: the checkpoint on trial may have changed, or have reached this device's disk.
+  /// Call after a round: the checkpoint on trial may have changed, or may have reached this device's disk.
   void follow_trial(const AgreedState& state, const CheckpointCycle& checkpoints);
 
-  /// At the start of a view: the model may have been replaced.
+  /// Call at the start of a view: the model may have been replaced.
   void begin_view() { guess_.begin(); }
-  /// The group has rolled back to another state.
+  /// Call when the group has rolled back to an earlier state.
   void rolled_back() {
     guess_.begin();
     explosions_ = ExplosionWatch(parts_.classes);
   }
 
-  /// Flags of Facts that report the result to the group.
+  /// Returns the flags in Facts that report the result to the group.
   [[nodiscard]] std::uint32_t flags() const noexcept {
     return (guess_.diverged() ? sync::flag_diverged : 0U) | (guess_.sound() ? sync::flag_sound : 0U) |
            // A slow disk may miss the checkpoint. The group cannot roll back to a checkpoint that too few

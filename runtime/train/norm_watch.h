@@ -12,9 +12,9 @@ namespace rivulet::runtime {
 /// synchronization (SelSync, Tyagi and Swany, CLUSTER 2023). Owner: the train thread.
 class NormWatch {
  public:
-  /// Adds a step of `rows` rows. `weight`: of the newest in the mean, 0 < weight <= 1. The norm of a mean
-  /// over few rows contains more noise: a different batch size restarts the mean and does not count as a
-  /// change.
+  /// Adds a step of `rows` rows. `weight`: weight of the newest value in the mean, 0 < weight <= 1. The norm
+  /// of a gradient averaged over few rows contains more noise: a different batch size restarts the mean and
+  /// does not count as a change.
   void add(double norm2, double weight, std::size_t rows) {
     if (!std::isfinite(norm2)) return;
     if (sync::policy::is_another_batch(static_cast<double>(rows), rows_) && mean_ > 0) {
@@ -27,7 +27,7 @@ class NormWatch {
     const double change = before > 0 ? std::abs(mean_ - before) / before : unknown;
     change_ = std::max(change_, change);
   }
-  /// The largest relative change of the smoothed squared norm since the last synchronization.
+  /// Returns the largest relative change of the smoothed squared norm since the last synchronization.
   [[nodiscard]] double change() const noexcept { return change_; }
   [[nodiscard]] bool requests_sync(const sync::policy::Schedule& schedule) const noexcept {
     return schedule.local && schedule.local->early && change_ >= schedule.local->early->change;

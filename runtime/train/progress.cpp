@@ -17,7 +17,7 @@ void Prequential::add(std::uint64_t rows, double loss_sum, std::uint64_t correct
   }
 }
 
-/// Sums up the entries at each call: a value that is not finite would never leave a running sum.
+/// Sums up the entries at each call, because a non-finite value would never leave a running sum.
 double Prequential::loss() const noexcept {
   double sum = 0;
   for (const Entry& entry : entries_) sum += entry.loss_sum;

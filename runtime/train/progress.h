@@ -12,7 +12,7 @@ class Prequential {
   explicit Prequential(std::uint64_t window) : window_(window) {}
   void add(std::uint64_t rows, double loss_sum, std::uint64_t correct);
   [[nodiscard]] bool full() const noexcept { return rows_ >= window_; }
-  /// Not finite as long as the loss of a batch in the window is not.
+  /// Returns the mean loss; not finite while the window contains a batch with a non-finite loss.
   [[nodiscard]] double loss() const noexcept;
   [[nodiscard]] double accuracy() const noexcept {
     return rows_ > 0 ? static_cast<double>(correct_) / static_cast<double>(rows_) : 0;
@@ -30,7 +30,7 @@ class Prequential {
   std::uint64_t correct_ = 0;
 };
 
-/// When each accuracy was first reached: {"0.90": seconds, ...} over fixed levels.
+/// Time at which each of several fixed accuracy levels was first reached: {"0.90": seconds, ...}.
 class TimeToAccuracy {
  public:
   void add(double seconds, double accuracy);

@@ -9,12 +9,12 @@
 
 namespace rivulet::runtime {
 
-/// Shows in the status that the group has rolled back: until rows have shown that the model is good, and for
-/// some minutes, so that users notice it. Owner: the train thread.
+/// Shows in the status that the group has rolled back. The notice stays until rows have shown that the model
+/// is good, and for at least some minutes, so that users see it. Owner: the train thread.
 class RetreatNotice {
  public:
   RetreatNotice(const Clock& clock, NodeStatus& status) : clock_(clock), status_(status) {}
-  /// After each round. `agreed`: memory of controllers in the agreed state.
+  /// Call after each round. `agreed`: memory of the controllers in the agreed state.
   void show(std::span<const sync::policy::ControllerMemory> agreed);
 
  private:

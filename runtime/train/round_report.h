@@ -23,11 +23,11 @@ enum class Fate : std::uint8_t { trained, dropped, dry_run };
 
 /// Times within a round.
 struct RoundTimes {
-  TimePoint last_ended{};  ///< end of the round before
-  TimePoint entered{};     ///< when its facts were sent
+  TimePoint last_ended{};  ///< end of the previous round
+  TimePoint entered{};     ///< when this device sent its facts
   double wait_seconds = 0;
   double sync_seconds = 0;   ///< synchronization time of the last round that ended
-  double ahead_seconds = 0;  ///< part of it spent on local steps of the next round
+  double ahead_seconds = 0;  ///< part of sync_seconds spent on local steps of the next round
   bool early = false;        ///< this device requested early synchronization
   TimePoint due{};           ///< from this time on, silent peers count as making no progress
   bool peers_due = true;     ///< true from that time on
@@ -45,7 +45,7 @@ class RoundReport {
     const std::vector<std::string>& topics;
     bool classification = true;  ///< the model has an accuracy
     std::uint64_t prequential_window = 1000;
-    std::size_t classes = 0;    ///< number of labels; 0: numeric targets
+    std::size_t classes = 0;    ///< number of labels; 0 for numeric targets
     double age_at_start_s = 0;  ///< age of the process when this object was made
     LocalIntervals& intervals;
   };
@@ -55,21 +55,22 @@ class RoundReport {
   void enter_view(const sync::ViewSpec& spec, const sync::policy::Controllers& controllers);
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
-  /// `own` rows of the batch are finished. credit() counts them once the group has decided about them.
+  /// Call when the `own` rows of the batch are finished. credit() counts them once their fate is part of the
+  /// agreed state.
   void all_published(Fate fate, std::size_t own, const BatchView& batch);
-  /// The agreed state contains more of this device's rows: trained and dropped ones. Rows are counted only
-  /// here, so that pages, metrics and ledger cannot differ.
+  /// Call when the agreed state contains more of this device's rows, trained or dropped. Rows are counted
+  /// only here, so that pages, metrics and ledger cannot differ.
   struct Credit {
     std::uint64_t trained = 0;
     std::uint64_t nonfinite = 0;  ///< dropped as not finite
     bool operator==(const Credit&) const = default;
   };
   void credit(const Credit& rows, std::uint64_t step);
-  /// Rows dropped as not finite, in this run.
+  /// Returns the number of rows dropped as not finite in this run.
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
   void stepped(const StepMade& made, sync::policy::Mode mode);
   void local_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows);
-  /// The round has ended. Fills in times.sync_seconds.
+  /// Call when the round has ended. Sets times.sync_seconds.
   struct Ended {
     const View& view;
     const AgreedState& state;
@@ -78,7 +79,7 @@ class RoundReport {
     std::size_t rows_waiting = 0;
   };
   void ended(const Ended& round, RoundTimes& times);
-  /// Publishes the norm of the residual and the bytes sent in slots.
+  /// Publishes the norm of the residual and the number of bytes sent in slots.
   void kept(const sync::Residual& residual);
 
  private:

@@ -40,8 +40,8 @@ class RoundRows {
 
   /// The partitions of this device, sorted.
   [[nodiscard]] std::span<const PartitionId> partitions() const noexcept { return partitions_; }
-  /// Sets the partitions that the view assigns. True if they have changed; start_at() then reads the new
-  /// ones.
+  /// Sets the partitions that the view assigns. Returns true if they have changed; start_at() then reads the
+  /// new ones.
   bool own(std::vector<PartitionId> partitions);
 
   [[nodiscard]] const buffer::Batch& batch() const noexcept { return batch_; }
@@ -51,10 +51,10 @@ class RoundRows {
   /// True if the batch has fewer rows than assigned.
   [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
 
-  /// Adds waiting rows until the batch has `assigned` rows. `whole`: adds all missing rows or none. True if
-  /// the batch has changed.
+  /// Adds waiting rows until the batch has `assigned` rows. `whole`: adds all missing rows or none. Returns
+  /// true if the batch has changed.
   bool fill(std::size_t assigned, bool whole);
-  /// Adds injected rows to the batch, for computing only. Returns their number.
+  /// Adds injected rows to the batch, only for computing the gradient. Returns their number.
   std::size_t lend(InjectedRows& injected, double for_each_own) {
     return injected.inject(batch_, for_each_own);
   }
@@ -67,22 +67,23 @@ class RoundRows {
   /// Parts of the announcement: the first interval, and everything else.
   [[nodiscard]] RowInterval first_interval() const;
   [[nodiscard]] sync::FactsSection section() const;
-  /// The oldest interval and its announcement are part of the agreed state. `covered`: this device saves no
-  /// states, so the offsets can be committed now.
+  /// Call when the oldest interval and its announcement are part of the agreed state. `covered`: this device
+  /// saves no states, so the offsets can be committed now.
   void fold(bool covered);
-  /// The round used the announced rows but did not aggregate: the next aggregating round announces them
-  /// again.
+  /// Call when the round used the announced rows but did not aggregate: the next aggregating round announces
+  /// them again.
   void keep();
   /// Drops the pending rows, which a dry run never folds.
   void forget_pending() { pending() = {}; }
-  /// Finishes the batch and frees its slots. Returns its number of own rows.
+  /// Finishes the batch and frees its slots. Returns the number of own rows in it.
   std::size_t release();
   void put_back() { batch_.put_back(parts_.rows); }
 
-  /// After a state was set. Discards rows that the state has used, keeps the others, and reads missing rows
-  /// again. The first call starts the reader.
+  /// Call after a state was set. Discards rows that the state includes, keeps the others, and reads missing
+  /// rows again. The first call starts the reader.
   void start_at(const AgreedState& state);
-  /// Before giving up a state: partitions that the next state may lack are read from where the group began.
+  /// Call before giving up a state. Partitions that the next state may lack are then read from the offset
+  /// where the group began.
   void leave(const AgreedState& state);
 
  private:

@@ -10,8 +10,8 @@
 
 namespace rivulet::runtime {
 
-/// When this process entered its group, and when the group stops by itself. Limits use the group's clock, so
-/// that restarts of a process do not matter. Owner: the train thread.
+/// When this process entered its group, and when the group reaches its stop limits. Limits use the group's
+/// clock, so that restarts of a process do not extend them. Owner: the train thread.
 class RunClock {
  public:
   RunClock(const StopAfter& limit, bool dry_run) : limit_(limit), dry_run_(dry_run) {}
@@ -19,20 +19,20 @@ class RunClock {
   /// True if this process has been in a view.
   [[nodiscard]] bool entered() const noexcept { return since_ != TimePoint::max(); }
   void enter_view(TimePoint now, const sync::ViewSpec& spec, const AgreedState& state, Logger& log);
-  /// Rows trained by the group since this process entered it.
+  /// Returns the number of rows that the group has trained since this process entered it.
   [[nodiscard]] std::uint64_t rows_since_entry(const AgreedState& state) const noexcept {
     return state.rows > entry_.rows ? state.rows - entry_.rows : 0;  // the group may have rolled back
   }
   [[nodiscard]] double seconds_since_entry(TimePoint now) const { return to_seconds(now - since_); }
 
-  /// Writes the stop conditions into the round's facts: limits, and flag_stop if the time is over or `rows`
-  /// more rows complete a dry run.
+  /// Writes the stop conditions into the round's facts: the limits, and flag_stop if the time is up or if
+  /// `rows` more rows complete a dry run.
   void add_stop_conditions(sync::Facts& facts, TimePoint now, std::size_t rows) const;
-  /// True if the seconds of --stop-after are over.
+  /// True if the time set by --stop-after is up.
   [[nodiscard]] bool time_is_up(TimePoint now) const {
     return limit_.seconds > 0 && seconds_since_entry(now) >= limit_.seconds;
   }
-  /// A dry run has processed `rows` rows.
+  /// Call when a dry run has processed `rows` more rows.
   void looked_at(std::size_t rows) {
     dry_run_rows_ += rows;
     dry_run_rounds_ += rows > 0 ? 1 : 0;

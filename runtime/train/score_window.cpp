@@ -112,7 +112,7 @@ void ScoreWindow::count_errors(Block& block, const devices::StepReport& report, 
   block.numbers += counted * looked_at;
 }
 
-/// Sums up doubles at each call: a value that is not finite would never leave a running sum.
+/// Sums up doubles at each call, because a non-finite value would never leave a running sum.
 OwnScores ScoreWindow::scores() const {
   OwnScores out;
   double loss = 0;

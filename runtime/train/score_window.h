@@ -11,17 +11,18 @@
 
 namespace rivulet::runtime {
 
-/// Predictions of the model for the last `window` rows, accurate to one block: 16 blocks of sums; when the
-/// newest is full, the oldest is dropped. Maximum memory: 400 kB for any window. Owner: one thread.
+/// Scores of the model's predictions for the last `window` rows, accurate to one block. Keeps sums in 16
+/// blocks; when the newest block is full, drops the oldest. Maximum memory: 400 kB for any window. Owner: one
+/// thread.
 class ScoreWindow {
  public:
   static constexpr std::size_t classes_counted = 1024;
-  /// `names` of the classes; empty: numeric targets.
+  /// `names`: names of the classes; empty for numeric targets.
   ScoreWindow(std::uint64_t window, const std::vector<std::string>& names);
 
   /// Adds the first `counted` rows of the batch with the results computed on it.
   void add(const devices::StepReport& report, const BatchView& batch, std::size_t counted);
-  /// The model was replaced: clears the window.
+  /// Call when the model was replaced. Clears the window.
   void clear();
   [[nodiscard]] OwnScores scores() const;
 
@@ -39,7 +40,7 @@ class ScoreWindow {
     std::uint64_t correct = 0;
     double loss_sum = 0;
     std::vector<ClassCounts> classes;
-    std::uint64_t numbers = 0;  ///< count of errors below
+    std::uint64_t numbers = 0;  ///< number of values in the sums below
     double absolute = 0, squared = 0;
     std::vector<Spread> targets;  ///< targets of each output
   };
@@ -57,7 +58,7 @@ class ScoreWindow {
   const std::vector<std::string> all_names_;  ///< names of the counted classes
   const bool all_counted_;
   std::array<Block, blocks> blocks_;
-  std::size_t at_ = 0;                ///< the newest
+  std::size_t at_ = 0;                ///< index of the newest block
   std::vector<ClassCounts> classes_;  ///< sums over blocks
   bool reported_ = false;             ///< the trainer reports its predictions
 };

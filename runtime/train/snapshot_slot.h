@@ -8,12 +8,12 @@
 namespace rivulet::runtime {
 
 /// One copy of the model, passed from the train thread to the evaluator. A single slot: the reader requests a
-/// copy, the train thread copies at the end of the next round, even if it had no rows. Copies nothing before
-/// the first step, or if the model has made no step since the last copy. Cost on the train thread: one atomic
-/// load per round, and a copy of the parameters per request.
+/// copy, and the train thread makes it at the end of the next round, even if that round had no rows. Copies
+/// nothing before the first step, or if there was no step since the last copy. Cost on the train thread: one
+/// atomic load per round, and a copy of the parameters per request.
 class SnapshotSlot {
  public:
-  /// `space` has the layout of the model; nullopt: there is no reader.
+  /// `space` has the layout of the model; nullopt if there is no reader.
   explicit SnapshotSlot(std::optional<devices::ModelState> space) : space_(std::move(space)) {}
 
   // reader

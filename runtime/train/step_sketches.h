@@ -25,7 +25,7 @@ class StepSketches {
     sketch.add(delta);
     delta_ = sketch.folded();
   }
-  /// The group has synchronized. Keeps a single step, which the next one completes to a pair.
+  /// Call when the group has synchronized. A single step is kept, so that the next step completes the pair.
   void begin() {
     delta_ = {};
     if (steps_ > 1) clear();
@@ -39,10 +39,10 @@ class StepSketches {
     delta_ = {};
   }
 
-  /// Inner product of the sums of the odd and of the even steps; 0 until both exist.
+  /// Returns the inner product of the sum of odd steps and the sum of even steps; 0 until both exist.
   [[nodiscard]] double signal() const noexcept { return steps_ > 1 ? inner_product(odd_, even_) : 0; }
-  /// A quarter of the squared distance between these sums; 0 until both exist. This is the noise of their
-  /// mean; the noise of a single step is twice as much.
+  /// Returns a quarter of the squared distance between these sums; 0 until both exist. It estimates the noise
+  /// of their mean; a single step has twice that noise.
   [[nodiscard]] double noise() const noexcept {
     if (steps_ < 2) return 0;
     const double distance =

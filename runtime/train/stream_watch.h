@@ -18,8 +18,8 @@ namespace rivulet::runtime {
 /// Each feature adds two Prometheus series.
 inline constexpr std::size_t features_watched = 64;
 
-/// Watches this device's own stream, and the model on it: outliers, features that shift or are stuck, a
-/// rising loss. Checks each row before it is trained. Owner: the train thread.
+/// Watches this device's own stream and the model's results on it: outliers, features that shift or are
+/// stuck, a rising loss. Checks each row before it is trained. Owner: the train thread.
 class StreamWatch {
  public:
   struct Parts {
@@ -28,20 +28,20 @@ class StreamWatch {
     MetricsSink& metrics;
     Logger& log;
     bool classification = true;
-    std::vector<std::string> features = {};  ///< names of normalized features; empty: none are watched
+    std::vector<std::string> features = {};  ///< names of the normalized features, which are watched
   };
   explicit StreamWatch(const Parts& parts);
 
   /// Checks the result of a batch whose first `own` rows are this device's.
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t own);
-  /// Called regularly, also without rows: expires findings.
+  /// Expires findings. Call regularly, even without rows.
   void pass();
-  /// True if the loss has risen and the group has not reacted yet: the stream has changed.
+  /// True if the loss has risen, which means that the stream has changed, and the group has not reacted yet.
   [[nodiscard]] bool report_change() noexcept {
     reported_ = rises_;
     return rises_ > heeded_;
   }
-  /// Call when the group has made a step with the last reported change. Lost and deferred rounds do not
+  /// Call when the group has made a step after the last reported change. Lost and deferred rounds do not
   /// count.
   void heed_change() noexcept { heeded_ = reported_; }
 
@@ -67,13 +67,13 @@ class StreamWatch {
   FeatureDrift drift_;  ///< drift of the watched features
   Counter& changes_;
   Adwin errors_;
-  double usual_error_ = 0;  ///< reference for a rise
+  double usual_error_ = 0;  ///< baseline for detecting a rise
   std::uint64_t rows_ = 0;
   std::uint64_t rises_ = 0, reported_ = 0, heeded_ = 0;
   StreamFindings shown_;
-  std::vector<std::string> moved_;  ///< names of features in what is shown
+  std::vector<std::string> moved_;  ///< names of the features in the displayed findings
   TimePoint shown_at_{};
-  std::string rise_;  ///< message about the risen loss; empty: none to show
+  std::string rise_;  ///< message about the risen loss; empty if there is none to show
   TimePoint rose_at_{};
 };
 

@@ -9,11 +9,12 @@
 
 namespace rivulet::runtime {
 
-/// Metrics and status of synchronization: schedule, bytes sent, figures of controllers. Owner: train thread.
+/// Metrics and status of synchronization: schedule, bytes sent, figures from controllers. Owner: the train
+/// thread.
 class SyncMetrics {
  public:
   SyncMetrics(MetricsSink& sink, NodeStatus& status);
-  /// At the start of a view. Shows the figures of `controllers` from now on.
+  /// Call at the start of a view. Shows the figures of `controllers` from now on.
   void enter_view(const sync::policy::Controllers& controllers);
   void ended(const sync::policy::PolicyState& state, const sync::TransportCounters& bytes);
   void slots(const sync::SlotBytes& so_far);

@@ -6,7 +6,7 @@
 
 namespace rivulet::runtime {
 
-/// Metric handles of the train thread, resolved once: metrics that only Prometheus shows.
+/// Metric handles of the train thread, looked up once at construction. Only Prometheus shows these metrics.
 struct TrainMetrics {
   explicit TrainMetrics(MetricsSink& sink);
   void count_ignored(const sync::membership::IgnoredRecords& so_far);

@@ -7,8 +7,8 @@
 
 namespace rivulet::runtime {
 
-/// Everything that belongs to one membership view. Destroyed at the first error and replaced by the next one.
-/// Consumer, row buffer, state, HTTP server and process outlive it.
+/// The objects that belong to one membership view. Destroyed at the first error and replaced by the next
+/// view. Consumer, row buffer, state, HTTP server and process outlive it.
 struct View {
   View() = default;
   ~View() {

@@ -141,7 +141,7 @@ ViewEntry::Outcome ViewEntry::adopt() {
 /// Replaces the state by the view's target and moves the rows to its next offsets.
 Status ViewEntry::replace_state(std::span<const std::byte> image) {
   auto decoded = decode_state(image, {parts_.owner, parts_.layout, parts_.device});
-  // Includes images of another job: the sender breaks the protocol, but this device must not stop.
+  // This includes images of another job: the sender violates the protocol, but this device must not stop.
   if (!decoded)
     return Error{ErrorCode::protocol, "the received state cannot be used: " + decoded.error().message};
   AgreedState target = std::move(decoded).value().state;

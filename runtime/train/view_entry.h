@@ -23,7 +23,7 @@
 
 namespace rivulet::runtime {
 
-/// Shortens long lists for messages.
+/// Joins words for a message; shortens long lists.
 std::string listed(const std::vector<std::string>& words);
 
 /// Enters a view: the group forms, the devices connect, and all of them adopt the view's target. If that
@@ -61,9 +61,10 @@ class ViewEntry {
     std::unique_ptr<View> entered;
     std::optional<Error> error;
   };
-  /// `was_in_group`: this process has been in a view, so missing brokers and addresses should return.
+  /// `was_in_group`: this process has been in a view, so unreachable brokers and addresses are expected to
+  /// become reachable again.
   Outcome step(bool was_in_group);
-  /// Starts again; `why` is for the group's log.
+  /// Starts again with a new view. `why`: reason for the group's log.
   void restart(const std::string& why);
   void drop_view() {
     view_.reset();

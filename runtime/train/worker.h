@@ -63,12 +63,12 @@ struct WorkerConfig {
   bool classification = true;      ///< the model has an accuracy
   GuessWatch::Targets targets = GuessWatch::Targets::classes;
   std::uint64_t prequential_window = 1000;
-  std::size_t classes = 0;               ///< number of labels; 0: numeric targets
+  std::size_t classes = 0;               ///< number of labels; 0 for numeric targets
   std::uint64_t injection_seed = 1;      ///< selects the injected rows
   std::uint64_t model_seed = 1;          ///< seed of the job's initial model
   std::vector<float> usual_features;     ///< sync::RowFormat
   bool features_may_miss = false;        ///< same
-  std::vector<std::string> features;     ///< names of normalized features; empty: none are
+  std::vector<std::string> features;     ///< names of normalized features
   std::vector<std::string> class_names;  ///< up to one more than ScoreWindow::classes_counted
   double speed_hint = 1;                 ///< relative to other devices, in any unit
   double age_at_start_s = 0;             ///< age of the process when this object was made, for first_step_s
@@ -76,13 +76,13 @@ struct WorkerConfig {
 
 /// How the worker ended.
 struct Ending {
-  std::optional<Error> error;  ///< none: requested to stop, or the whole group stopped
+  std::optional<Error> error;  ///< nullopt if stopped by request or with the whole group
   bool leaver_lost = false;    ///< the error is a peer that left on purpose
 };
 
 /// Trains and synchronizes: batch -> gradient -> agreed update. Owns the consumer end of the buffer and one
-/// View at a time. A loop of phases; returns instead of waiting. The first error of a view destroys it,
-/// returns the unfinished round's rows to the buffer, and leaves state and gradient unchanged.
+/// View at a time. A state machine of phases; step() returns instead of waiting. The first error of a view
+/// destroys it, returns the unfinished round's rows to the buffer, and leaves state and gradient unchanged.
 ///
 ///   entering -> collecting -> synchronizing -> [paying] -> collecting ...
 ///               local steps   (local steps, if they may overlap)
@@ -109,7 +109,7 @@ class Worker final : public Agent {
     const sync::Connect& connect;
     sync::SyncCatalog catalog;
     SnapshotSlot& snapshots;
-    Checkpointer* checkpoints;  ///< null: nothing is saved
+    Checkpointer* checkpoints;  ///< null if nothing is saved
     DecisionLog& decisions;
     NodeStatus& status;
     MetricsSink& metrics;
@@ -120,8 +120,8 @@ class Worker final : public Agent {
   static Result<std::unique_ptr<Worker>> create(const WorkerConfig& config, const Parts& parts);
   ~Worker() override;
 
-  /// Before the first step: restores the private part saved with the state that this process starts from. It
-  /// is used if the first view starts from that state. Errors: unavailable (memory).
+  /// Before the first step: restores the private part saved with the state that this process starts from. The
+  /// part is used only if the first view starts from that state. Errors: unavailable (memory).
   Status begin_with(const PrivatePart& part);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "train"; }
@@ -130,7 +130,7 @@ class Worker final : public Agent {
   [[nodiscard]] const Ending& ending() const noexcept { return ending_; }
   /// True if this process has been in a view.
   [[nodiscard]] bool entered_group() const noexcept { return clock_.entered(); }
-  /// Rows trained by the group since this process entered it.
+  /// Returns the number of rows that the group has trained since this process entered it.
   [[nodiscard]] std::uint64_t rows_since_entry() const noexcept {
     return clock_.rows_since_entry(*parts_.state);
   }
@@ -222,7 +222,7 @@ class Worker final : public Agent {
   struct GoingBack {
     Stamp to;
     std::uint64_t view = 0;  ///< view that was left
-    TimePoint until;         ///< limit for reading the file
+    TimePoint until;         ///< time limit for reading the file
     std::vector<sync::policy::ControllerMemory> memory;
   };
   Turn retreat();
@@ -267,7 +267,7 @@ class Worker final : public Agent {
     sync::policy::LocalStepRate rate;  ///< pace of local steps until the next round ends
   };
   RoundNow round_;
-  RoundReport::Credit credited_;  ///< rows of this device in the agreed state, as counted so far
+  RoundReport::Credit credited_;  ///< rows of this device in the agreed state that are counted so far
   ModelHealth health_;
   StreamWatch stream_;
   LiveScores scores_;
@@ -276,7 +276,7 @@ class Worker final : public Agent {
   InjectedRows injected_rows_;
   /// The control topic, and its requests to this device.
   struct Control {
-    std::string problem;  ///< last problem of the topic
+    std::string problem;  ///< last problem with the topic
     TimePoint next_look{};
     std::optional<TimePoint> leave_requested;
   };

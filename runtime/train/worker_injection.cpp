@@ -8,7 +8,7 @@ void Worker::inject_rows() {
   if (lent > 0) report_.metrics().injected_trained.add(static_cast<double>(lent));
 }
 
-/// After the batch was trained.
+/// Call after the batch was trained.
 void Worker::offer_rows() {
   const BatchView batch = rows().batch().view();
   const std::size_t own = rows().batch().own_rows();
@@ -29,7 +29,7 @@ void Worker::send_rows() {
   view_->session->send_rows(std::move(parcels));
 }
 
-/// After the group has synchronized.
+/// Call after the group has synchronized.
 void Worker::learn_of_streams() {
   stream_.heed_change();
   const devices::ModelLayout& layout = parts_.trainer.layout();

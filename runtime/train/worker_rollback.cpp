@@ -67,7 +67,7 @@ Turn Worker::roll_back() {
   return form_again("the model has diverged");
 }
 
-/// No device holds the good state: records the failed attempt in the agreed memory.
+/// Call if no device has the good state. Records the failed attempt in the agreed memory.
 Status Worker::remember_retreat() {
   auto own = parts_.state.own(parts_.device);
   if (!own) return own.error();
@@ -75,7 +75,8 @@ Status Worker::remember_retreat() {
   return ok();
 }
 
-/// None: this device does not hold the state, or has not read it yet. Another device may hold it.
+/// Returns the state to roll back to; nullopt if this device does not have it or has not read it yet. Another
+/// device may have it.
 Result<std::optional<AgreedState>> Worker::rollback_target() {
   if (going_back_->to.step == 0) {
     auto model = devices::ModelState::create(parts_.trainer.layout(), parts_.device);

@@ -16,12 +16,12 @@ constexpr Duration save_patience = std::chrono::milliseconds(9500);
 
 }  // namespace
 
-/// This device alone (a signal), or the whole job (STOP in the control topic).
+/// True if this device (by a signal) or the whole job (by a STOP in the control topic) is requested to stop.
 bool Worker::end_requested() const {
   return parts_.stop.load() > 0 || parts_.membership.stop_requested();
 }
 
-/// Time since this device was requested to stop; 0 if it was not.
+/// Returns the time since this device was requested to stop; 0 if it was not.
 Duration Worker::leaving_for(TimePoint now) {
   if (!end_requested()) return Duration(0);
   if (!control_.leave_requested) {
@@ -188,7 +188,7 @@ Turn Worker::lost(Error error) {  // by value: the view owns the original
   return leave_alone();
 }
 
-/// Requested to stop outside a view: saves an unsaved state first, since other devices may not hold it.
+/// Stops outside a view. First saves an unsaved state, since other devices may not have it.
 Turn Worker::leave_alone() {
   view_.reset();
   entry_.drop_view();

@@ -7,17 +7,18 @@
 
 namespace rivulet::runtime {
 
-/// A queue of due times by number. The first entry is the earliest; ties go to the lowest number. A tree with
-/// fan-out eight: each parent holds the earliest time of its children. Eight times fill a cache line, and the
-/// upper levels stay cached. Owner: one thread.
+/// A queue of due times by number. The first entry is the earliest; on a tie, the lowest number. Implemented
+/// as a tree with fan-out eight: each parent holds the earliest time of its children. Eight times fill a
+/// cache line, and the upper levels stay cached. Owner: one thread.
 class Agenda {
  public:
-  /// Adds the next number, never due.
+  /// Adds the next number. It is not due until set() is called.
   std::uint32_t add();
-  /// Sets the due time of `number`. Touches at most one cache line per level, none above an unchanged parent.
+  /// Sets the due time of `number`. Touches at most one cache line per level, and none above a parent that
+  /// does not change.
   void set(std::uint32_t number, TimePoint at) noexcept;
   [[nodiscard]] TimePoint of(std::uint32_t number) const noexcept { return levels_.front()[number]; }
-  /// TimePoint::max() if none is due.
+  /// Returns the earliest due time; TimePoint::max() if nothing is due.
   [[nodiscard]] TimePoint earliest() const noexcept { return top_; }
   /// Returns the number with the earliest time. Requires at least one number.
   [[nodiscard]] std::uint32_t first() const noexcept;

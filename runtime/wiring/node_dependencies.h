@@ -23,7 +23,7 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
                                                           const MemoryPlan& memory, const Clock& clock,
                                                           MetricsSink& metrics);
 
-/// Whether the control log is private to this process: in a dry run, and for a single device without a
+/// Whether the control log is private to this process. It is in a dry run, and for a single device without a
 /// broker. A single device on Kafka writes its HELLO to the control topic, so that a second one with the same
 /// id or partition is detected.
 bool log_is_own(const Config& config, bool dry_run);
@@ -31,14 +31,16 @@ bool log_is_own(const Config& config, bool dry_run);
 Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryPlan& plan, bool dry_run,
                                              sync::membership::MemoryLog& memory);
 
-/// `alone`: the network of a group of one. The transport's thread updates its heartbeat `comm_beat_ns`.
+/// `alone`: the in-memory network for a group of one. The transport's thread updates its heartbeat
+/// `comm_beat_ns`.
 Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
                                  std::atomic<std::int64_t>& comm_beat_ns);
 
 /// Opens the decision log set by log.decisions; a dry run has none. Errors: io.
 Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run);
 
-/// Watches the topics of the source, and the control topic if the group uses it; null without topics.
+/// Makes a watch of the source's topics, and of the control topic if the group uses it; null if there are no
+/// topics.
 std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run, const Clock& clock,
                                              NodeStatus& status);
 

@@ -69,7 +69,7 @@ struct Process {
   std::unique_ptr<HttpServer> http;
 };
 
-/// Runs before anything of the old run is loaded.
+/// Runs before anything from the old run is loaded.
 Status start_over(const Config& config, Logger& log) {
   const std::string folder = checkpoints_in(config.device.data_dir);
   if (!log_is_own(config, false)) return prepare_new_run(config, folder, log, [] { usleep(10'000); });

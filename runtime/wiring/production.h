@@ -9,7 +9,7 @@
 
 namespace rivulet::runtime {
 
-/// run_device() with another catalog, so that tests add parts without touching any agent.
+/// Like run_device(), but with a given catalog, so that tests can add parts without changing any agent.
 RunResult run_device_with(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
                           StopRequest& stop);
 

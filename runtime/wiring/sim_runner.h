@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 
 /// Steps agents in one thread by an agenda of (time, agent). Sets the agent's own clock before each step. An
 /// agent is due again at its wake_at, at the time of a notify(), or immediately if it reports work.
-/// Deterministic: same agents and seeds, same order.
+/// Deterministic: the same agents and seeds give the same order of steps.
 class SimRunner {
  public:
   SimRunner();

@@ -14,7 +14,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// Measures node 0's model on held-out rows periodically: all devices hold identical bits.
+/// Periodically evaluates node 0's model on held-out rows: all devices have identical bits.
 class Examiner {
  public:
   static Result<std::unique_ptr<Examiner>> make(const Config& config, const Catalog& catalog,
@@ -131,7 +131,7 @@ class Play {
     return make_examiner();
   }
 
-  /// Errors: those of a measurement on held-out rows.
+  /// Errors: those of evaluating held-out rows.
   Result<SimulateResult> run(const Progress& progress, StopRequest& stop) {
     SimulateResult result;
     Status measured = ok();

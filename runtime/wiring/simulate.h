@@ -33,9 +33,9 @@ struct SimulateOptions {
   std::vector<devices::DeviceProfile> profiles;  ///< per device, repeated; empty = `profile`
   sync::MemoryNetwork::Link link;                ///< latency and bandwidth between each pair of devices
   std::vector<sync::MemoryNetwork::Link>
-      own_links;              ///< per device, for all it sends and all it receives; empty = none
+      own_links;              ///< per device, for everything it sends and receives; empty = none
   std::vector<Fault> faults;  ///< faults in order of time
-  bool timing_only = false;   ///< no computation: gradients are zero, but their bytes are sent as usual
+  bool timing_only = false;   ///< computes no gradients: they are zero, but their bytes are sent as usual
   std::string csv;            ///< directory for the tables of wiring/simulation_results.h; empty = none
   StopAfter stop_after;
   std::string data;  ///< data set to replay; empty = synthetic rows of the configured shape
@@ -53,11 +53,11 @@ struct SimulateResult {
   std::uint64_t events = 0;
 };
 
-/// Simulates config.job.devices devices of one configuration in one process under a virtual clock. Same seed,
-/// same bytes. Calls `progress(virtual seconds, summary so far)` about every virtual second. Result and
-/// tables are also filled if the run fails: by a device's error, or if the group waits forever (failure).
-/// Errors, before anything runs: usage (check_scenario()), those of the configuration, io and unavailable
-/// (data, folder of tables).
+/// Simulates config.job.devices devices of one configuration in one process under a virtual clock. The same
+/// seed gives the same bytes. Calls `progress(virtual seconds, summary so far)` about every virtual second.
+/// Result and tables are also filled if the run fails: by a device's error, or if the group waits forever
+/// (failure). Errors, before anything runs: usage (check_scenario()), those of the configuration, io and
+/// unavailable (data, folder of tables).
 SimulateResult simulate(const LoadedConfig& loaded, const SimulateOptions& options,
                         const std::function<void(double, const Summary&)>& progress, StopRequest& stop);
 

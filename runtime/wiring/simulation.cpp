@@ -27,7 +27,7 @@ struct SimulatedNode {
   Wake* ingest_wake = nullptr;
   Wake* worker_wake = nullptr;
   std::unique_ptr<Node> node;
-  bool killed = false;      ///< killed; its data stays for the summary until it is restarted
+  bool killed = false;      ///< killed; its node is kept for the summary until the device restarts
   std::uint64_t lives = 1;  ///< number of starts, including this one
 };
 

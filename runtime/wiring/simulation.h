@@ -12,7 +12,7 @@
 
 namespace rivulet::runtime {
 
-/// Replacements by a test for the default dependencies of simulated nodes.
+/// A test's replacements for the default dependencies of simulated nodes.
 struct SimulatedParts {
   Catalog catalog = builtin_catalog();
   /// Source of device i; null function = as in SimulateOptions.
@@ -22,7 +22,7 @@ struct SimulatedParts {
   /// Transport of device i, replacing the usual one; null function = the usual one.
   std::function<sync::Connect(std::size_t device, sync::Connect usual)> wires;
   /// Disables sharing: every device sends a message to each peer and computes its own results, as real
-  /// devices do. Same results, but N messages in place of one.
+  /// devices do. The results are the same, but there are N messages in place of one.
   bool separate = false;
   /// A value above 0 cancels the trial of a model with custom code; nullptr = never.
   const StopRequest* stop = nullptr;
@@ -52,7 +52,7 @@ class SimulatedGroup {
   [[nodiscard]] double seconds() const;  ///< virtual
   /// Whether the device was killed by a fault and not restarted.
   [[nodiscard]] bool killed(std::size_t device) const;
-  /// Returns the first device that was not killed, as the source of shared state.
+  /// Returns the first device that was not killed; its state stands for the group's.
   [[nodiscard]] std::size_t witness() const;
   /// Requests one device to leave, as SIGTERM would.
   void request_leave(std::size_t device);

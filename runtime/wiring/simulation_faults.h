@@ -14,8 +14,8 @@ namespace rivulet::runtime {
 ///   at 150 stop c            requested to leave, as by SIGTERM
 ///   at 200 link a 1mbit      shared by all its sends and receives; kbit, mbit, gbit, or `free`
 ///   at 200 link a 1mbit 20ms  with this additional latency
-/// A device is its number from 1, its letter (a = 1) or its id (device-02). Errors name the script as `name`.
-/// Errors: usage (NAME:LINE: the reason, with the word).
+/// A device is its number from 1, its letter (a = 1) or its id (device-02). Errors: usage ("NAME:LINE:
+/// reason", where NAME is `name`; quotes the invalid word).
 Result<std::vector<Fault>> parse_faults(const std::string& text, const std::string& name,
                                         std::size_t devices);
 /// Errors: those of parse_faults(), usage (the file cannot be read).

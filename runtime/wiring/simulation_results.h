@@ -13,7 +13,7 @@ namespace rivulet::runtime {
 
 /// Results of a simulated group as CSV for plots and spreadsheets. Seconds are virtual, so the same seed
 /// gives the same bytes. Rows are kept in memory until write().
-///   rounds.csv    every round of every view, once: time, devices, rows, loss, slowest part, and how the
+///   rounds.csv    every round of every view: time, devices, rows, loss, slowest part, and how the
 ///                 contributions were summed, if they were
 ///   shares.csv    every device's part in every round: rows, rows waiting, seconds
 ///   accuracy.csv  held-out accuracy over time, if measured

@@ -19,14 +19,14 @@ namespace rivulet::runtime {
 ///   bursty:MEAN[,SECONDS]   silent, then five times the mean for about SECONDS (default 2); bursts cover
 ///                      20 % of the time
 ///   recorded:FILE[,FILE...]  lines `second,rate`; a list shorter than the group is repeated
-/// A drawn trace covers `seconds`; its last rate continues. Pure except for `recorded`: same seed, same
-/// traces, and the trace of a device does not depend on the group's size. Errors: usage (names the word, or
-/// file and line).
+/// A drawn trace covers `seconds`; its last rate continues. Pure except for `recorded`: the same seed gives
+/// the same traces, and the trace of a device does not depend on the group's size. Errors: usage (names the
+/// invalid word, or file and line).
 Result<std::vector<RateTrace>> make_traces(const std::string& name, std::size_t devices, std::uint64_t seed,
                                            double seconds);
 
 /// Parses lines `second,rate` with ascending seconds; ignores empty lines, lines that begin with # and a
-/// header in words. Errors name the input as `name`. Errors: usage (NAME:LINE: the reason).
+/// header in words. Errors: usage ("NAME:LINE: reason", where NAME is `name`).
 Result<RateTrace> parse_recorded_trace(const std::string& text, const std::string& name);
 
 }  // namespace rivulet::runtime

@@ -15,7 +15,7 @@ class WaitingWatch {
   /// `options` must outlive it. `deadline`: sync.deadline of the group.
   WaitingWatch(const SimulateOptions& options, Duration deadline);
   /// Returns why nothing more will be trained, as a sentence; nullopt while training is possible. Called
-  /// periodically. Cost: a few loads for each device.
+  /// periodically. Cost: a few memory reads per device.
   std::optional<std::string> look(SimulatedGroup& group);
 
  private:

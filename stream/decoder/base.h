@@ -43,7 +43,7 @@ class DecoderBase : public Decoder {
   struct Culprit {
     std::string name;
     std::optional<std::size_t> column;  ///< of the record, if it has columns
-    std::string token;                  ///< as in the record; empty: no value
+    std::string token;                  ///< as in the record; empty if it has no value
     std::optional<std::size_t> byte;    ///< position in the record, from 0
   };
   /// Writes e.g. `feature "temp" (column 3): "n/a" is not a number, at byte 17`. The reason selects the text.
@@ -59,26 +59,26 @@ class DecoderBase : public Decoder {
       return closer_into(out, x, column);
     return scale_into(out, x, column) ? std::nullopt : std::optional(DropReason::nonfinite_value);
   }
-  /// Writes the fill value of a feature that the record lacks. Returns as feature_into().
+  /// Writes the fill value of a feature that the record lacks. Return value as for feature_into().
   [[nodiscard]] std::optional<DropReason> nothing_into(float& out, std::size_t column) noexcept;
   /// Parses a number in a text: with the configured decimal separator, or true (1) and false (0).
   [[nodiscard]] std::optional<double> number_in(std::string_view text) const noexcept;
   /// As number_in() without true and false, which can be labels.
   [[nodiscard]] std::optional<double> target_in(std::string_view text) const noexcept;
   /// Writes a target: a class index if there are classes, else a finite number that is not a missing-value
-  /// code. Describes what is wrong.
+  /// code. Describes the fault.
   std::optional<DropReason> target_into(float& out, double x) noexcept;
   /// Writes the class of a text label, whose bytes must live until the next row is read. Describes errors.
   std::optional<DropReason> class_into(float& out, std::string_view label) noexcept;
   /// Drop reason of a text label without a configured list of classes. Lifetime as for class_into().
   std::optional<DropReason> unnamed_label(std::string_view label) noexcept;
-  /// Labels are names from a list: call class_into() instead of target_into().
+  /// Whether labels are names from a list. If so, call class_into() instead of target_into().
   [[nodiscard]] bool has_class_names() const noexcept { return !class_names_.empty(); }
 
   /// For formats with a single scale and shift for all features.
   [[nodiscard]] float scale() const noexcept { return static_cast<float>(scale_.front()); }
   [[nodiscard]] float shift() const noexcept { return static_cast<float>(shift_.front()); }
-  /// There are missing-value codes: every value must go through feature_into().
+  /// Whether there are missing-value codes. If so, every value must go through feature_into().
   [[nodiscard]] bool has_codes() const noexcept { return !codes_.empty(); }
   /// For formats in which no value can be missing.
   void has_every_value() { missing_.clear(); }
@@ -133,7 +133,7 @@ Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_colu
 std::string_view text_of(double x, std::span<char, 32> room) noexcept;
 
 /// Parses all of `text` as a number: optional sign, decimals, exponent, nan, inf. An overflow gives infinity,
-/// an underflow zero, so the usual checks apply to both. nullopt: not a number.
+/// an underflow zero, so the usual checks apply to both. Returns nullopt for other text.
 std::optional<double> parse_number(std::string_view text) noexcept;
 /// As above, with a different decimal separator instead of the point.
 std::optional<double> parse_number(std::string_view text, char decimal) noexcept;

@@ -99,7 +99,8 @@ class CsvDecoder final : public DecoderBase {
     return unnamed_label(one_quote_for_two(text));
   }
 
-  /// Undoubles the quotes of a quoted field. Allocates only if the label is the longest so far.
+  /// Replaces doubled quotes in a quoted field by single ones. Allocates only if the label is the longest so
+  /// far.
   std::string_view one_quote_for_two(std::string_view text) noexcept {
     if (text.find("\"\"") == std::string_view::npos) return text;
     label_.clear();

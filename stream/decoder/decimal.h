@@ -3,7 +3,7 @@
 
 namespace rivulet::stream {
 
-/// For configuration keys: decimal separators that a number in a text may have.
+/// Check for configuration keys: whether `text` is a decimal separator that numbers in texts may use.
 constexpr bool is_decimal_sign(std::string_view text) {
   return text == "." || text == ",";
 }

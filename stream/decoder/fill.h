@@ -6,7 +6,7 @@
 
 namespace rivulet::stream {
 
-/// Parses "mean", "last", "drop" or a finite number; nullopt: none of them.
+/// Parses "mean", "last", "drop" or a finite number. Returns nullopt for anything else.
 std::optional<Fill> parse_fill(std::string_view text) noexcept;
 
 /// Checks for configuration keys. Formats without a normalizer have no mean.

@@ -181,7 +181,8 @@ class JsonDecoder final : public DecoderBase {
     return {label_.data(), static_cast<std::size_t>(end - label_.data())};
   }
 
-  /// Text, true and false as they are, a number in its shortest form (1.0 is 1); nullopt for other types.
+  /// Returns text, true and false unchanged, a number in its shortest form (1.0 is 1); nullopt for other
+  /// types.
   std::optional<std::string_view> label_text(dom::element at) noexcept {
     std::string_view text;
     if (at.get(text) == simdjson::SUCCESS) return text;
@@ -232,7 +233,8 @@ class JsonDecoder final : public DecoderBase {
     return rank;
   }
 
-  /// Whether `at` is nested lists of these lengths, with no list below the last. No lengths: any flat list.
+  /// Whether `at` consists of nested lists of these lengths, with no list below the last. Without lengths,
+  /// any flat list fits.
   static bool has_lengths(dom::element at, std::span<const std::int64_t> lengths) noexcept {
     dom::array array;
     if (at.get(array) != simdjson::SUCCESS) return false;

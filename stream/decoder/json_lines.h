@@ -1,7 +1,7 @@
 #pragma once
 #include <string_view>
 
-/// Lines of JSON text before parsing. Pure.
+/// Functions on lines of JSON text before parsing. Pure.
 namespace rivulet::stream {
 
 /// Strips surrounding blanks and line ends.

@@ -23,7 +23,7 @@ inline constexpr std::size_t open_end = static_cast<std::size_t>(-1);
 struct JsonPath {
   std::string text;
   std::vector<JsonStep> steps;
-  /// Number of values that the path yields: 1 without slices; nullopt with an open slice.
+  /// Number of values that the path yields: 1 without slices; nullopt with an open-ended slice.
   [[nodiscard]] std::optional<std::size_t> width() const;
   /// The path of the n-th of these values: "current[2]" for "current[1:3]", n = 1. n < width().
   [[nodiscard]] std::string name_of(std::size_t n) const;

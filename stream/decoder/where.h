@@ -16,7 +16,7 @@ struct Where {
 /// surrounding blanks and quotes. Errors: invalid_config, without the key.
 Result<Where> parse_where(std::string_view text);
 
-/// For configuration keys: empty, or valid for parse_where().
+/// Check for configuration keys: whether `text` is empty or valid for parse_where().
 bool is_where(std::string_view text);
 inline constexpr std::string_view where_form = "FIELD = VALUE, like \"type = reading\"";
 

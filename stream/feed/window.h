@@ -28,7 +28,7 @@ class Window {
 
  private:
   static constexpr std::size_t overhead =
-      72;  ///< of a record in its own batch: 61 bytes of batch header, about 10 of the record
+      72;  ///< per record in its own batch: 61 bytes of batch header, about 10 of record framing
   std::int64_t first_;
   std::size_t limit_;
   std::size_t outstanding_ = 0;

@@ -20,16 +20,16 @@ struct Anchor {
 
 /// Remembered properties of a partition's log. Only SameLog changes it.
 struct LogMemory {
-  std::optional<Anchor> good;    ///< of the trusted log
-  std::optional<Anchor> newest;  ///< of the newest record returned since
-  std::optional<Anchor> next;    ///< replaces `good` when the check in progress finds the old one
+  std::optional<Anchor> good;    ///< anchor in the trusted log
+  std::optional<Anchor> newest;  ///< anchor of the newest record returned since
+  std::optional<Anchor> next;    ///< replaces `good` when the check in progress finds the old record
   TimePoint looked{};            ///< the log is trusted from this time on
   std::optional<TimePoint> deferred_since;
   bool doubted = false;
   bool other = false;  ///< the log differs from the one read before
 };
 
-/// Fingerprint of a record's time, key and value.
+/// Returns the offset of a record and a fingerprint of its time, key and value.
 Anchor anchor_of(const rd_kafka_message_s& message);
 
 /// Anchors that survive the process: one small text file, replaced as a whole. Not synced: after a power loss

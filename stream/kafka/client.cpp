@@ -120,8 +120,8 @@ Result<rd_kafka_t*> create(ClientKind kind, Conf conf) {
   return handle;
 }
 
-/// A consumer's close waits for the answers to its commits. Bounded here, because the brokers may be
-/// unreachable.
+/// A consumer's close waits for the answers to its commits. The wait is bounded here, because the brokers may
+/// be unreachable.
 void wait_for_commits(rd_kafka_t* consumer) {
   rd_kafka_queue_t* queue = rd_kafka_queue_new(consumer);
   rd_kafka_error_t* refused = rd_kafka_consumer_close_queue(consumer, queue);  // a client without a group is
@@ -238,7 +238,7 @@ Status query_leader(rd_kafka_s* client, const std::string& topic, std::int32_t p
 namespace {
 
 /// Start or end of each log, for `which` = RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END: brokers accept
-/// these as times.
+/// these values in place of a timestamp.
 Result<std::vector<std::int64_t>> offsets_at(rd_kafka_s* client, std::span<const TopicPartition> partitions,
                                              std::int64_t which, Duration timeout) {
   PartitionList list;

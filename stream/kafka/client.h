@@ -23,12 +23,13 @@ namespace rivulet::stream::kafka {
 /// records are not fetched. Only readers report statistics.
 enum class ClientKind : std::uint8_t { consumer, reader, producer };
 
-/// Receives librdkafka's events. Called on the thread that serves the client, never on librdkafka's threads.
+/// Receives librdkafka's events. Called by the thread that serves the client, never by librdkafka's own
+/// threads.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void client_error(int code, std::string_view words) noexcept = 0;
-  /// One partition of a successful commit; committed() follows.
+  /// Reports one partition of a successful commit; committed() follows.
   virtual void accepted(std::string_view /*topic*/, std::int32_t /*partition*/,
                         std::int64_t /*offset*/) noexcept {}
   virtual void committed(int /*code*/) noexcept {}
@@ -37,12 +38,12 @@ class Listener {
   virtual void statistics(std::string_view /*json*/) noexcept {}
 };
 
-/// For clients whose answers report their errors.
+/// For clients that report errors only through the results of their calls.
 struct NobodyListens final : Listener {
   void client_error(int, std::string_view) noexcept override {}
 };
 
-/// A default of ours that the user's property overrides.
+/// A property with our default value. A value set by the user overrides it.
 using Default = std::pair<std::string_view, std::string_view>;
 
 /// One librdkafka handle, destroyed with this object within about 4 s: 1 s for commits whose coordinator is
@@ -58,7 +59,7 @@ class Client {
   [[nodiscard]] rd_kafka_s* handle() const noexcept { return handle_; }
   /// Runs the callbacks of a reader, or of a consumer without an assignment; waits up to `wait` for one.
   void serve_callbacks(Duration wait) noexcept;
-  /// Commits may be in flight: the destructor waits for their answers.
+  /// Makes the destructor wait for the answers to commits in flight.
   void expect_commits() noexcept { commits_ = true; }
 
  private:
@@ -94,9 +95,9 @@ struct Watermarks {
 };
 /// Sends the leader a small request and waits up to `timeout` for any answer. Errors: unavailable.
 Status query_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout);
-/// Returns the watermarks of each partition, in order, queried from their leaders. Blocks up to `timeout`;
-/// one missing answer fails all. Avoids rd_kafka_query_watermark_offsets(), which ignores its timeout before
-/// librdkafka 2.3. Errors: unavailable.
+/// Returns the watermarks of each partition, in order, queried from their leaders. Blocks up to `timeout`; a
+/// single missing answer fails the call. Avoids rd_kafka_query_watermark_offsets(), which ignores its timeout
+/// before librdkafka 2.3. Errors: unavailable.
 Result<std::vector<Watermarks>> query_watermarks(rd_kafka_s* client,
                                                  std::span<const TopicPartition> partitions,
                                                  Duration timeout);
@@ -109,7 +110,7 @@ Watermarks known_watermarks(rd_kafka_s* client, const std::string& topic, std::i
 /// True if the broker is librdkafka's own mock. It answers a waiting fetch only when its wait time ends, so
 /// fetch.wait.max.ms delays every record. Known once metadata has arrived.
 bool is_embedded(rd_kafka_s* client);
-/// The user's properties, preceded by a short fetch.wait.max.ms (so that the user's value wins).
+/// Returns the user's properties, preceded by a short fetch.wait.max.ms (so that the user's value wins).
 Properties for_embedded(const Properties& properties);
 
 int to_ms(Duration d) noexcept;  ///< rounded up, 0 .. one day
@@ -137,8 +138,8 @@ class PartitionList {
   rd_kafka_topic_partition_list_s* list_;
 };
 
-/// Reads these partitions from their offsets, instead of the previous ones. Returns when the previous ones
-/// have stopped: librdkafka 2.0 aborts the process if the next assignment, or the client's shutdown, begins
+/// Replaces the assigned partitions by these, read from their offsets. Returns when the previous ones have
+/// stopped: librdkafka 2.0 aborts the process if the next assignment, or the client's shutdown, begins
 /// earlier. Cost: three requests to a thread of the client, none to a broker. Errors: source_lost.
 Status assign(rd_kafka_s* client, const PartitionList& list);
 

@@ -8,16 +8,16 @@
 
 namespace rivulet::stream::kafka {
 
-/// Reads a group's committed offsets of the first partitions of a topic.
+/// Reads the offsets that a group has committed for the first partitions of a topic.
 class CommittedOffsets final : private Listener {
  public:
   static Result<std::unique_ptr<CommittedOffsets>> open(const Properties& properties,
                                                         const std::string& group);
   ~CommittedOffsets() override;
-  /// Next offset of partitions 0 .. partitions-1; -1 if nothing was committed. Blocks up to `timeout`.
-  /// Errors: unavailable.
+  /// Returns the next offset of partitions 0 .. partitions-1; -1 if nothing was committed. Blocks up to
+  /// `timeout`. Errors: unavailable.
   Result<std::vector<std::int64_t>> read(const std::string& topic, int partitions, Duration timeout);
-  /// High watermark of each partition. Blocks up to `timeout` per partition. Errors: unavailable.
+  /// Returns the high watermark of each partition. Blocks up to `timeout` per partition. Errors: unavailable.
   Result<std::vector<std::int64_t>> ends(const std::string& topic, int partitions, Duration timeout);
 
  private:

@@ -10,8 +10,8 @@
 namespace rivulet::stream::kafka {
 
 /// Commits offsets through a separate client. librdkafka cannot shut down while a commit is pending, and
-/// waits a minute for a broker that is stopped but reachable. This client gives up after seconds; the
-/// fetching one keeps the long timeouts that a slow link needs. Failed commits are retried until newer
+/// waits a minute for a broker that is stopped but reachable. This client gives up after a few seconds; the
+/// fetching client keeps the long timeouts that a slow link needs. Failed commits are retried until newer
 /// offsets replace them: a feeder that paces itself by commits may wait for them before it sends more rows.
 class Committer final : public Listener {
  public:

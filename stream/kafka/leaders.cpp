@@ -84,7 +84,7 @@ class OneLeader {
   std::vector<Finding> findings_;
 };
 
-/// Each leader on its own thread, or sequentially if no threads are available.
+/// Queries each leader on its own thread, or sequentially if no threads are available.
 void query_all(std::span<OneLeader> leaders, Duration patience, const std::function<void(Finding)>& found) {
   std::vector<std::thread> threads;
   std::mutex one_at_a_time;

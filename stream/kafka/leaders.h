@@ -11,10 +11,10 @@
 
 namespace rivulet::stream::kafka {
 
-/// The broker that serves a partition, at its advertised address: clients connect there, whatever
-/// bootstrap.servers is.
+/// The broker that serves a partition, at its advertised address: clients connect there, regardless of
+/// bootstrap.servers.
 struct Leader {
-  std::int32_t broker = -1;  ///< -1: none at the moment
+  std::int32_t broker = -1;  ///< -1: no leader at the moment
   std::string address = {};  ///< HOST:PORT
 };
 
@@ -47,14 +47,14 @@ struct Finding {
   Kind kind = Kind::no_broker;
   Watermarks marks = {};
   Leader leader = {};
-  int partitions = 0;      ///< of the topic
+  int partitions = 0;      ///< number of partitions of the topic
   std::string words = {};  ///< librdkafka's message about a failure
 };
 
 /// Queries the leaders of these partitions for their watermarks. Each is queried on its own thread, so that
 /// an unreachable broker does not delay the others. `found` is called once per question, by one thread at a
 /// time, as soon as its leader has answered. Blocks up to `patience` for the list of topics, and again for
-/// every 16 leaders; `stop` ends it in between.
+/// every 16 leaders; checks `stop` in between.
 void survey(rd_kafka_s* client, std::span<const Question> questions, Duration patience,
             const std::atomic<bool>& stop, const std::function<void(Finding)>& found);
 
@@ -69,7 +69,7 @@ class BrokerWords {
  public:
   /// Parses a client error: "sasl_ssl://kafka-2:9092/2: Connection refused".
   void take(std::string_view words);
-  /// The broker has answered: discards its last error.
+  /// Discards the last error of a broker that has answered.
   void forget(const std::string& address) { words_.erase(address); }
   /// "Connection refused"; empty if there is none.
   [[nodiscard]] std::string about(const std::string& address) const;

@@ -75,7 +75,7 @@ class KafkaLog final : public OrderedLog {
 
   static constexpr std::size_t max_waiting = 1024;
   static constexpr Duration patience_most = std::chrono::seconds(2);
-  /// A created topic is listed as soon as the broker has received it from its controller.
+  /// Maximum time until a broker lists a created topic, which it receives from its controller.
   static constexpr Duration appears_within = std::chrono::seconds(30);
   static constexpr std::size_t other_jobs_max = 1000;
   // constant

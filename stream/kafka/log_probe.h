@@ -31,8 +31,8 @@ class LogProbe final : private Listener {
 
   static Result<std::unique_ptr<LogProbe>> query(const Properties& properties, const std::string& group,
                                                  std::vector<Question> questions);
-  /// Returns the next answer, each question once; waits up to `wait`. If the log lacks an offset, querying
-  /// its ends may take half a second longer.
+  /// Returns the next answer, waiting up to `wait`. Each question is answered once. If the log lacks an
+  /// offset, querying its ends may take half a second longer.
   std::optional<Answer> poll(Duration wait);
   [[nodiscard]] bool done() const noexcept { return questions_.empty(); }
 

@@ -22,12 +22,12 @@ class Notices final : public Listener {
   void client_error(int code, std::string_view words) noexcept override;
   void committed(int code) noexcept override;
   void statistics(std::string_view json) noexcept override;
-  /// A broker has just answered.
+  /// Records that a broker has just answered.
   void answered() noexcept { unreachable_.clear(); }
-  /// The broker at this address has just answered.
+  /// Records that the broker at this address has just answered.
   void answered(const std::string& address) { words_.forget(address); }
 
-  /// A source_lost error to return now: immediately after a quiet period, then at most every 5 s.
+  /// Returns a source_lost error if one is due: immediately after a quiet period, then at most every 5 s.
   std::optional<Error> take(TimePoint now) noexcept;
   /// Records an error that arrived in place of a record.
   void record_error(int code, std::string words) noexcept;
@@ -35,10 +35,10 @@ class Notices final : public Listener {
   void report(std::string words) noexcept { pending_ = std::move(words); }
   /// librdkafka's last message; "no answer" if there was none.
   [[nodiscard]] const std::string& last_words() const noexcept { return last_words_; }
-  /// "no broker of kafka:9092 can be reached (...)", from the loss of the last broker until one answers;
-  /// empty: one is connected, or its loss was not detected yet.
+  /// "no broker of kafka:9092 can be reached (...)", from the loss of the last broker until one answers.
+  /// Empty if a broker is connected, or its loss was not detected yet.
   [[nodiscard]] const std::string& unreachable() const noexcept { return unreachable_; }
-  /// The last message about the broker at this address; empty: none.
+  /// The last message about the broker at this address; empty if there is none.
   [[nodiscard]] std::string words_about(const std::string& address) const { return words_.about(address); }
   /// See StatisticsMeters.
   [[nodiscard]] std::optional<std::vector<Statistics::Silent>> take_silent() noexcept {
@@ -46,7 +46,7 @@ class Notices final : public Listener {
   }
   /// Partitions with records behind open transactions, as of the last statistics.
   [[nodiscard]] const std::vector<Statistics::Blocked>& blocked() const noexcept { return meters_.blocked(); }
-  /// An error that retries cannot resolve: credentials, permissions, a broken client. Empty: none.
+  /// An error that retries cannot resolve: credentials, permissions, a broken client. Empty if there is none.
   [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
 
  private:

@@ -25,7 +25,7 @@ class OffsetResolver {
   Result<bool> serve(rd_kafka_s* client, TimePoint now);
   /// Whether a survey is using the client of the last serve().
   [[nodiscard]] bool uses_client() const noexcept { return survey_.busy(); }
-  /// Waits until an answer has arrived or no survey is in progress, at most `longest`.
+  /// Waits up to `longest` until an answer has arrived or no survey is in progress.
   void wait(Duration longest) { survey_.wait(longest); }
   /// Whether any partition was ever resolved.
   [[nodiscard]] bool any_resolved() const noexcept { return any_resolved_; }

@@ -85,7 +85,7 @@ void Partition::passed(const rd_kafka_message_s& message) {
   newest_ = &message;
   state_.next_offset = message.offset + 1;
   if (!state_.unreached.empty()) reached();
-  // Records that were read are in the log, whatever the last query of its end returned.
+  // Records that were read are in the log, even if the last query returned an earlier end.
   state_.high_watermark = std::max(state_.high_watermark, state_.next_offset);
   meters_.records.add(1);
   meters_.bytes.add(static_cast<double>(message.len));
@@ -97,7 +97,7 @@ void Partition::set_blocked(std::int64_t from) noexcept {
 
 bool Partition::refresh(rd_kafka_s* client) {
   bool grown = false;
-  if (state_.stopped.empty()) {  // a stopped one keeps the watermarks of that time
+  if (state_.stopped.empty()) {  // a stopped partition keeps its last watermarks
     const auto marks = known_watermarks(client, name_.topic, name_.id.partition);
     grown = marks.high > state_.high_watermark;
     state_.low_watermark = std::max(state_.low_watermark, marks.low);

@@ -20,12 +20,12 @@ namespace rivulet::stream::kafka {
 /// thread.
 class Partition {
  public:
-  /// `number`: unique among all partitions that the source has had. `start`: first offset; none: where the
-  /// configuration begins new partitions.
+  /// `number`: unique among all partitions that the source has had. `start`: first offset; nullopt for the
+  /// configured start of new partitions.
   Partition(std::size_t number, TopicPartition name, std::optional<std::int64_t> start, MetricsSink& metrics);
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
-  /// The partition is no longer read: removes its gauges.
+  /// Removes the gauges of a partition that is no longer read.
   void give_up();
 
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
@@ -38,7 +38,7 @@ class Partition {
   // --- reading ---
   [[nodiscard]] bool is_read() const noexcept { return state_.stopped.empty() && !unresolved_; }
   [[nodiscard]] bool is_unresolved() const noexcept { return unresolved_; }
-  /// Its first offset is known.
+  /// Whether its first offset is known.
   [[nodiscard]] bool is_placed() const noexcept { return state_.next_offset >= 0; }
   void invalidate() noexcept { unresolved_ = true; }
   [[nodiscard]] const std::optional<std::int64_t>& start() const noexcept { return start_; }
@@ -48,15 +48,15 @@ class Partition {
   /// Applies the broker's offsets: the partition continues, skips a gap (`count_gaps`), or stops. Sets the
   /// position to `begin` if it has none.
   void resolve(Watermarks marks, std::int64_t begin, bool count_gaps);
-  /// The log was replaced: stops for good.
+  /// Stops permanently, because the log was replaced.
   void stop_other_log(Watermarks marks);
-  /// A record was returned; its bytes live until take_newest().
+  /// Records that `message` was returned. Its bytes live until take_newest().
   void passed(const rd_kafka_message_s& message);
-  /// The newest record returned since the last call; null: none.
+  /// Returns the newest record returned by the source since the last call, or null if there is none.
   const rd_kafka_message_s* take_newest() noexcept { return std::exchange(newest_, nullptr); }
   void set_paused(bool paused) noexcept { state_.paused = paused; }
-  /// Sets the offset from which an open transaction blocks reading; -1: none. Ignores an offset that this
-  /// reader has passed since.
+  /// Sets the offset from which an open transaction blocks reading; -1 if none does. Ignores an offset that
+  /// this reader has passed since.
   void set_blocked(std::int64_t from) noexcept;
   /// Updates watermarks and lags from the client's fetches. Returns true if the log has grown, which shows
   /// that its broker answers.
@@ -64,26 +64,26 @@ class Partition {
   void take_gaps(std::vector<Gap>& out);
 
   // --- leader ---
-  /// The partition exists, although it may be unresolved.
+  /// Records that the partition exists, although it may be unresolved.
   void see() noexcept { seen_ = true; }
-  /// An earlier run or answer shows that it existed, although this broker may not list it yet.
+  /// Whether an earlier run or answer shows that it exists, although this broker may not list it yet.
   [[nodiscard]] bool was_there() const noexcept { return is_placed() || seen_ || start_.has_value(); }
-  /// Its leader does not answer: reported as unreached after `grace`.
+  /// Records that its leader does not answer. Reported as unreached after `grace`.
   void miss(std::string why, TimePoint now, Duration grace);
   void reached();
   /// Marks a leader that has not answered the reader for longer than expected.
   void doubt(bool doubted) noexcept { doubted_ = doubted; }
-  /// Must be queried: doubted, or unreached.
+  /// Whether its leader must be queried, because it is doubted or unreached.
   [[nodiscard]] bool is_doubtful() const noexcept { return doubted_ || !state_.unreached.empty(); }
 
   // --- commits ---
-  /// The last offset to commit; none yet.
+  /// The last offset to commit; nullopt before the first.
   [[nodiscard]] const std::optional<std::int64_t>& to_commit() const noexcept { return to_commit_; }
   void commit(std::int64_t offset) noexcept { to_commit_ = offset; }
-  /// The broker has accepted `offset` as the group's next one.
+  /// Records that the broker has accepted `offset` as the group's next offset.
   void committed(std::int64_t offset);
 
-  /// Distinguishes its log from another one of the same name; maintained by SameLog.
+  /// Distinguishes its log from another log of the same name; maintained by SameLog.
   LogMemory log;
 
  private:

@@ -25,7 +25,7 @@ class Partitions {
   /// Null if the source does not read it.
   [[nodiscard]] Partition* find(const PartitionId& id) noexcept;
   [[nodiscard]] Partition* find(const rd_kafka_message_s& message) noexcept;
-  /// By Partition::number().
+  /// Finds a partition by Partition::number(); null if it was dropped.
   [[nodiscard]] Partition* find_number(std::size_t number) noexcept;
 
   /// Errors: unavailable (a topic that the job does not have, a negative offset).
@@ -38,7 +38,7 @@ class Partitions {
   /// Marks partitions whose leader has been silent for longer than expected and must be queried. The
   /// statistics may be some seconds old.
   void doubt(std::span<const Statistics::Silent> silent);
-  /// Updates which records open transactions hold back. The statistics may be some seconds old.
+  /// Updates which partitions are blocked by open transactions. The statistics may be some seconds old.
   void set_blocked(std::span<const Statistics::Blocked> blocked);
   /// See Partition.
   void set_paused(bool paused);
@@ -54,7 +54,7 @@ class Partitions {
   void count_assigned();
 
   const KafkaSourceConfig& config_;
-  const Duration silence_most_;  ///< of a leader with a pending fetch
+  const Duration silence_most_;  ///< maximum silence of a leader with a pending fetch
   MetricsSink& metrics_;
   Gauge& paused_gauge_;
   std::map<PartitionId, Partition> all_;

@@ -24,13 +24,13 @@ class Producer final : private Listener {
   /// Fetches the topic's metadata. Without it librdkafka looks for a new topic once per second, and the first
   /// record waits for that. Blocks up to `timeout`; without an answer, the first send is only slower.
   void look_up(Duration timeout);
-  /// Copies the value. timestamp_ms 0: now. Returns false if the client's queue is full: call serve() and
-  /// retry. Errors: unavailable (record too large, unknown partition, failed client).
+  /// Copies the value. timestamp_ms 0 means now. Returns false if the client's queue is full: call serve()
+  /// and retry. Errors: unavailable (record too large, unknown partition, failed client).
   Result<bool> send(std::int32_t partition, std::span<const std::byte> value, std::int64_t timestamp_ms);
   /// Processes delivery reports, waiting up to `max_wait` for one. Errors: io (records that could not be
-  /// written: names partition and reason; reported once).
+  /// written, with partition and reason), returned only once.
   Status serve(Duration max_wait);
-  /// Waits until everything is written. Errors: io (not within `deadline`, or that of serve()).
+  /// Waits until everything is written. Errors: io (not finished within `deadline`, or as for serve()).
   Status flush(Duration deadline);
 
   [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }

@@ -15,23 +15,23 @@ namespace rivulet::stream::kafka {
 /// recreated has other records at the same offsets, without any error from broker or client (librdkafka 2.0
 /// supports neither topic ids nor leader epochs). So one record per partition is remembered, in memory and in
 /// a file, and looked up again at intervals. Each check makes a partition trusted for a while; after that,
-/// its next record waits for the next check. Idle partitions are checked half as often: records that they
-/// wait for may go to a different log. Owner: the ingest thread. Cost: see LogProbe, once per `every` while
+/// its next record waits for the next check. Idle partitions are checked half as often: their next records
+/// may be written to a different log. Owner: the ingest thread. Cost: see LogProbe, once per `every` while
 /// records arrive.
 class SameLog {
  public:
   struct Setup {
     Properties properties;
     std::string group_id;
-    std::string file;  ///< empty: only in memory
+    std::string file;  ///< empty: anchors are kept only in memory
     Duration every = std::chrono::seconds(30);
     Duration defer_max = std::chrono::seconds(2);
   };
   /// `partitions` must outlive this.
   SameLog(Setup setup, const Clock& clock, Partitions& partitions);
 
-  void disable() noexcept { enabled_ = false; }  ///< for brokers that keep nothing anyway
-  /// The partition resumes from an earlier process: restores the anchor that it saved.
+  void disable() noexcept { enabled_ = false; }  ///< for brokers that keep no records anyway
+  /// Restores the anchor that an earlier process saved for a resumed partition.
   void recall(Partition& partition);
   /// Requires a check before the next record, after an anomaly.
   static void doubt(Partition& partition) { partition.log.doubted = true; }
@@ -41,11 +41,11 @@ class SameLog {
   /// Records the newest record returned.
   void passed(Partition& partition, const rd_kafka_message_s& message);
   /// Advances a check; waits up to `wait` if a record waits for it. Returns a partition whose log was
-  /// replaced, each once; null: none.
+  /// replaced, or null if there is none. Returns each such partition only once.
   Partition* serve(Duration wait);
   /// Whether a record waits for a check.
   [[nodiscard]] bool defers() const noexcept { return defers_; }
-  /// Returns an error of writing the file, once.
+  /// Returns the last error from writing the file, if any, and clears it.
   std::optional<Error> take_problem();
 
  private:

@@ -41,9 +41,9 @@ struct Statistics {
   std::vector<Silent> silent;
 
   static constexpr std::size_t brokers_shown = 64;
-  /// Longer texts are ignored: about a thousand partitions in a client's topics.
+  /// Maximum size of a text; longer ones are ignored. Suffices for about a thousand partitions.
   static constexpr std::size_t bytes_most = 2 << 20;
-  /// nullopt if it is not JSON, or too long.
+  /// Returns nullopt if the text is not JSON, or too long.
   static std::optional<Statistics> parse(std::string_view json);
 };
 
@@ -52,12 +52,12 @@ struct Statistics {
 class StatisticsMeters {
  public:
   explicit StatisticsMeters(MetricsSink& metrics) : metrics_(metrics) {}
-  /// Exports one text and returns the number of connected brokers, if known. Ignores invalid text. Cost:
-  /// reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB.
+  /// Exports the values of one text and returns the number of connected brokers, if known. Ignores invalid
+  /// text. Cost: reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB.
   std::optional<int> show(std::string_view json) noexcept;
-  /// Partitions with records held back by open transactions, in the last valid text.
+  /// Partitions in which open transactions block reading, from the last valid text.
   [[nodiscard]] const std::vector<Statistics::Blocked>& blocked() const noexcept { return blocked_; }
-  /// Silent partitions in the last valid text; each text is returned once.
+  /// Silent partitions from the last valid text; nullopt if there is no new text.
   [[nodiscard]] std::optional<std::vector<Statistics::Silent>> take_silent() noexcept {
     return std::exchange(silent_, std::nullopt);
   }
@@ -67,7 +67,8 @@ class StatisticsMeters {
   void show_answers(const std::vector<Statistics::Answers>& answers);
 
   MetricsSink& metrics_;
-  // nullptr: no value yet. Handles are cached, because a lookup in the sink may wait for a scrape.
+  // Each is null before its first value. Handles are cached, because a lookup in the sink may wait for a
+  // scrape.
   Gauge* brokers_up_ = nullptr;
   Gauge* throttle_seconds_ = nullptr;
   Gauge* queue_records_ = nullptr;

@@ -13,11 +13,11 @@ namespace rivulet::stream::kafka {
 
 /// Runs surveys on a separate thread, one at a time: librdkafka can query watermarks and metadata only by
 /// blocking, and the thread that reads records must not block on an unreachable broker. The thread lives as
-/// long as the survey. Owner: one thread, which blocks only in wait() and in the destructor: at most one
-/// `patience`, for a survey in progress.
+/// long as the survey. Owner: one thread, which blocks only in wait() and in the destructor: for at most one
+/// `patience`, if a survey is in progress.
 class Surveyor {
  public:
-  /// Opens a separate client for a survey, on the survey's thread. nullptr: failed.
+  /// Opens a separate client for a survey, on the survey's thread. Returns nullptr on failure.
   using OpenClient = std::function<std::unique_ptr<Client>()>;
 
   Surveyor() = default;
@@ -31,7 +31,7 @@ class Surveyor {
   void start(OpenClient open, std::vector<Question> questions, Duration patience);
   /// Returns the findings since the last call; also detects the end of the survey.
   std::vector<Finding> take();
-  /// Waits until there is something to take, at most `longest`.
+  /// Waits up to `longest` for findings or the end of the survey.
   void wait(Duration longest);
 
  private:

@@ -76,7 +76,7 @@ class FileSource final : public LocalSource<Played> {
   [[nodiscard]] bool finished(std::size_t i) const noexcept {
     return length() == 0 || (!repeat_ && state(i).next_offset >= length());
   }
-  /// When the next record of partition i is due. Record base + k is due k / rate after the start.
+  /// Due time of the next record of partition i. Record base + k is due k / rate after the start.
   [[nodiscard]] TimePoint due(std::size_t i) const noexcept {
     const TimePoint start = own(i).start;
     const auto ahead = static_cast<double>(state(i).next_offset - own(i).base);
@@ -97,7 +97,8 @@ class FileSource final : public LocalSource<Played> {
     out_.push_back({.partition = at.id, .offset = at.next_offset++, .value = data_->value(record)});
   }
 
-  /// The record at an offset, by the partition's order in this epoch. The order is cached for the epoch.
+  /// Returns the record at an offset, by the partition's order in this epoch. The order is cached for the
+  /// epoch.
   std::size_t record_at(const PartitionId& id, Played& played, std::int64_t offset) {
     auto& order = played.order;
     const std::int64_t epoch = offset / length();

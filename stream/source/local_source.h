@@ -47,7 +47,7 @@ class LocalSource : public RecordSource {
  protected:
   /// Whether this source has such a partition.
   [[nodiscard]] virtual bool has(const PartitionId&) const { return true; }
-  /// A partition was assigned, to be read from `offset`, or from its beginning. Completes its state.
+  /// Completes the state of a newly assigned partition, to be read from `offset`, or else from its beginning.
   virtual Own begin(PartitionState& state, std::optional<std::int64_t> offset) = 0;
   virtual void move(PartitionState& state, Own& own, std::int64_t offset) = 0;
   /// Called after each assignment.

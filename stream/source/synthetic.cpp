@@ -11,8 +11,8 @@
 namespace rivulet::stream {
 namespace {
 
-/// Number of records that a stream of changing rate has produced. Counted on a fixed time grid, so that the
-/// result does not depend on when it is queried.
+/// Number of records that a stream with a changing rate has produced. Counted on a fixed time grid, so that
+/// the result does not depend on when it is queried.
 class Production {
  public:
   Production(std::function<double(TimePoint)> rate, TimePoint start)
@@ -133,7 +133,7 @@ class SyntheticSource final : public LocalSource<Jumped> {
 
   [[nodiscard]] std::size_t record_bytes() const noexcept { return (columns_ + 1) * sizeof(float); }
 
-  /// Produced records that were not returned yet.
+  /// Number of produced records that were not returned yet.
   [[nodiscard]] std::size_t waiting(std::int64_t produced) noexcept {
     std::int64_t all = 0;
     for (std::size_t i = 0; i < size(); ++i)

@@ -13,13 +13,13 @@ namespace rivulet::sync {
 
 static_assert(std::endian::native == std::endian::little, "words are stored in host order");
 
-/// Appends bits to a buffer, which it clears first. Owner: the encoder.
+/// Writes bits one after another into a buffer, which it zeroes first. Owner: the encoder.
 class BitWriter {
  public:
   explicit BitWriter(std::span<std::byte> out) : out_(out) { std::memset(out.data(), 0, out.size()); }
-  /// Writes the lowest `count` bits of `value`, maximum 32. The other bits of `value` must be 0.
+  /// Writes the lowest `count` bits of `value`, up to 32. The other bits of `value` must be 0.
   void put(std::uint32_t value, unsigned count) { put_long(value, count); }
-  /// As put(), maximum 57 bits.
+  /// As put(), but up to 57 bits.
   void put_long(std::uint64_t value, unsigned count) {
     RIVULET_CHECK(at_ + count <= out_.size() * 8, "bits beyond the end of a slot");
     const std::size_t byte = at_ / 8;
@@ -53,7 +53,7 @@ class BitWriter {
   std::uint64_t begun_ = 0;  ///< written bits of the current byte
 };
 
-/// Reads bits from untrusted bytes. Past the end fine() is false and reads return 0.
+/// Reads bits from untrusted bytes. Past the end, fine() is false and reads return 0.
 class BitReader {
  public:
   explicit BitReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -79,7 +79,7 @@ class BitReader {
     return fine_ ? zeros : 0;
   }
   void align() { at_ = (at_ + 7) / 8 * 8; }
-  /// Returns the next `bytes` bytes; empty if there are fewer. The position must be at a byte boundary.
+  /// Returns the next `bytes` bytes; empty if fewer are left. The position must be at a byte boundary.
   std::span<const std::byte> take(std::size_t bytes) {
     fine_ = fine_ && at_ % 8 == 0 && bytes <= bytes_.size() && at_ / 8 <= bytes_.size() - bytes;
     if (!fine_) return {};

@@ -18,7 +18,7 @@ class EnergyHistogram {
   /// Counts weight * mine + kept. `kept`: empty, or with the size of `mine`.
   void add(const GradientView& mine, double weight, const GradientView& kept = {});
 
-  /// Share of the squared norm in the largest `keep` of the elements, 0 < keep <= 1; 0 if all are 0.
+  /// Share of the squared norm in the largest elements, a fraction 0 < `keep` <= 1 of all; 0 if all are 0.
   [[nodiscard]] double share(double keep) const;
   /// The shares for several descending values of `keep`.
   [[nodiscard]] std::vector<double> shares(std::span<const double> keeps) const;

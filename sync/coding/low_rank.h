@@ -9,7 +9,7 @@
 #include "sync/message/contribution_shape.h"
 
 /// Low-rank approximation of matrices, as in PowerSGD (Vogels et al., NeurIPS 2019): M is replaced by P Q^T,
-/// where P has orthonormal columns. Pure; any thread. Same input bits, same output bits on every machine.
+/// where P has orthonormal columns. Pure; any thread. Equal inputs give equal bits on every machine.
 namespace rivulet::sync {
 
 /// A tensor of a contribution as a row-major matrix.
@@ -43,15 +43,15 @@ class LowRankLayout {
   std::size_t whole_ = 0;
 };
 
-/// Redraws columns of Q that are 0 or non-finite, from -1 to 1, the same for the same seed. Otherwise a
-/// matrix that was 0 in one round would stay 0.
+/// Replaces columns of Q that are 0 or non-finite with random values from -1 to 1, which depend only on the
+/// seed. Otherwise a matrix that was 0 in one round would stay 0.
 template <class T>
 void renew_right(const LowRankLayout& layout, std::uint64_t seed, std::span<T> right);
-/// left = M Q of each matrix. Takes 2 P rank operations.
+/// left = M Q for each matrix. Takes 2 P rank operations.
 template <class T>
 void multiply_right(const LowRankLayout& layout, std::span<const T> numbers, std::span<const T> right,
                     std::span<T> left);
-/// right = M^T P.
+/// right = M^T P for each matrix.
 template <class T>
 void multiply_left(const LowRankLayout& layout, std::span<const T> numbers, std::span<const T> left,
                    std::span<T> right);
@@ -59,7 +59,7 @@ void multiply_left(const LowRankLayout& layout, std::span<const T> numbers, std:
 /// non-finite elements become non-finite.
 template <class T>
 void orthonormalize(const LowRankLayout& layout, std::span<T> left);
-/// into += weight * P Q^T of each matrix. Other tensors are not changed.
+/// into += weight * P Q^T for each matrix. Other tensors are not changed.
 template <class T>
 void add_product(const LowRankLayout& layout, std::span<const T> left, std::span<const T> right,
                  double weight, std::span<T> into);

@@ -6,9 +6,9 @@
 
 #include "sync/coding/bit_stream.h"
 
-/// Coding of a sparse vector's positions in few bits. Ascending positions become gaps (elements between two
+/// Compact coding of a sparse vector's positions. Ascending positions become gaps (elements between two
 /// entries). A block of 128 gaps shares a Rice parameter (Rice, 1979) of 5 bits, or gaps are varints of 7
-/// bits, whichever is smaller. Parameter 0 is the bitmap. Random positions take up to 1.05 times their
+/// bits, whichever is smaller. Parameter 0 gives a bitmap. Random positions take up to 1.05 times their
 /// entropy, clustered ones less. Pure; any thread.
 namespace rivulet::sync {
 
@@ -23,7 +23,7 @@ struct PositionCost {
 PositionCost cost_of_positions(std::span<const std::uint32_t> ascending);
 /// Returns the approximate bits of `entries` random positions below `count`.
 double expected_position_bits(double entries, double count);
-/// `how`: cost_of_positions() of the same positions.
+/// `how`: the result of cost_of_positions() for the same positions.
 void put_positions(std::span<const std::uint32_t> ascending, const PositionCost& how, BitWriter& out);
 /// Reads `entries` ascending positions below `count`. Returns false if the bits are invalid.
 bool get_positions(BitReader& in, PositionCode code, std::size_t entries, std::size_t count,

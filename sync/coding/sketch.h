@@ -8,7 +8,7 @@ namespace rivulet::sync {
 
 /// A vector of any length reduced to a few values that nearly preserve inner products and norms: elements
 /// with random signs, summed by index modulo `size` (count sketch, Charikar et al. 2002, without hashed
-/// indices). The same projection in every process. A value; any thread.
+/// indices). Every process uses the same projection. A value type; any thread.
 ///
 /// Error of an inner product: about |a| |b| / sqrt(size). Cost of add(): one pass, about the same as a sum.
 struct Sketch {

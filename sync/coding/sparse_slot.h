@@ -15,10 +15,11 @@
 ///   entries u32 | position code u8, value code u8, 0 u16 | positions | at the next byte: scales, values |
 ///   zeros
 ///
-/// (positions.h, values.h). Holds as many entries as fit, which depends on their positions. Pure; any thread.
+/// See positions.h and values.h. A slot holds as many entries as fit, which depends on their positions. Pure;
+/// any thread.
 namespace rivulet::sync {
 
-/// For all such compressors: the encoding of a value.
+/// Key of all such compressors: the encoding of a value.
 inline constexpr Key sparse_values_key{.name = "compression.topk.values",
                                        .type = KeyType::text,
                                        .text = "\"i8\"",
@@ -30,7 +31,7 @@ template <class T>
 using Select = std::function<void(const Coding&, std::span<const T> numbers, std::size_t k,
                                   std::vector<std::uint32_t>&)>;
 
-/// For the CompressorEntry of each such compressor.
+/// Functions for the CompressorEntry of each such compressor.
 std::uint64_t sparse_slot_bytes(const ContributionShape& shape, double keep_ratio, const Settings& settings);
 template <class T>
 void encode_sparse(const Coding& coding, std::span<const T> numbers, const Select<T>& select,

@@ -8,11 +8,11 @@
 
 #include "sync/coding/bit_stream.h"
 
-/// Coding of sparse values in few bits, the same on every machine. Pure; any thread.
+/// Compact coding of sparse values, the same on every machine. Pure; any thread.
 namespace rivulet::sync {
 
 /// f32, f16, bf16: rounded to nearest, ties to even, clamped to the largest finite value. i8: steps of 1/127
-/// of the group's largest magnitude. sign: the sign, with the group's mean magnitude.
+/// of the group's largest magnitude. sign: the sign times the group's mean magnitude.
 enum class ValueCode : std::uint8_t { f32, f16, bf16, i8, sign };
 std::optional<ValueCode> value_code_of(std::string_view name);
 unsigned bits_of(ValueCode code) noexcept;

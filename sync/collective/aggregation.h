@@ -26,7 +26,7 @@ struct Exchange {
   GradientView agreed;              ///< [P + B], host, receives the result; undefined after a failure
   const CompressorEntry* compressor = nullptr;
   Coding coding;
-  std::uint64_t slot_bytes = 0;  ///< size of one device's parameters
+  std::uint64_t slot_bytes = 0;  ///< size of one device's encoded parameters
   /// Null: `mine` is unweighted, and ranks of weight 0 send nothing. Else the parameters are those staged
   /// here, already weighted, and every rank sends. The same on all ranks.
   Residual* residual = nullptr;
@@ -65,7 +65,7 @@ class Aggregation {
 /// An Aggregation whose contributions are sent before the plan is known, because the plan is predicted:
 ///
 ///   send -> begin -> poll until done       the prediction was right
-///   send -> give_up -> poll until done     it was wrong: messages on their way are received and discarded
+///   send -> give_up -> poll until done     it was wrong: messages in flight are received and discarded
 ///
 /// For exchanges without a residual. Owner: the train thread; one object for all such rounds of a view.
 class SpeculativeAggregation : public Aggregation {
@@ -95,10 +95,10 @@ struct AggregationEntry {
       nullptr;  ///< for a transport that gathers; null: use make()
   std::unique_ptr<SpeculativeAggregation> (*make_speculative)(bool gathers) =
       nullptr;  ///< null: needs the plan
-  /// Whether it can sum contributions of this compressor. Null: of every compressor.
+  /// Whether it can sum contributions of this compressor. Null: those of every compressor.
   bool (*fits)(const CompressorEntry& compressor) = nullptr;
   std::span<const Key> keys = {};
-  /// Default for compressors that a configured collective cannot sum. One with `fits` takes precedence.
+  /// Default for compressors that a configured collective cannot sum. An entry with `fits` takes precedence.
   bool stands_in = false;
   /// Bytes sent by a device: N - 1 payloads for to_all, 2 (N - 1) / N for sums.
   Pattern pattern = Pattern::sum;

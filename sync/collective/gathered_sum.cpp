@@ -30,7 +30,7 @@ class GatheredSum final : public SpeculativeAggregation {
   Exchange exchange_;
   Ticket pending_;
   bool forgets_ = false;                     ///< discards the contributions
-  std::shared_ptr<const PayloadSum> total_;  ///< null: not done
+  std::shared_ptr<const PayloadSum> total_;  ///< null until done
   bool failed_ = false;
   Error error_;
 };

@@ -25,13 +25,13 @@ struct CompressorEntry {
   std::string_view name;
   std::uint16_t wire_id;  ///< in the payload header; unique, never reused
   std::string_view help;
-  /// The residual keeps what a slot leaves out (sync/residual/residual.h) and sends it later; else it is
-  /// dropped.
+  /// Whether the residual keeps the part that a slot omits (sync/residual/residual.h), to be sent later.
+  /// Otherwise that part is dropped.
   bool keeps_residual = false;
-  /// A slot leaves out whole elements. So a device can keep their momentum, and slots of parts of the
-  /// parameters are possible. False: a slot approximates all elements.
+  /// Whether a slot omits individual elements. A device can then keep their momentum, and a slot can cover a
+  /// part of the parameters. Otherwise a slot approximates all elements.
   bool entries = true;
-  /// Size of a slot that holds this share of the parameters. `settings`: of its own keys. 1 <= bytes <= 2 GB.
+  /// Size of a slot for this share of the parameters. `settings`: values of its keys. 1 <= bytes <= 2 GB.
   std::uint64_t (*slot_bytes)(const ContributionShape& shape, double keep_ratio, const Settings& settings);
   /// Fills `slot` with as much of `numbers` [P], in host memory, as fits.
   void (*encode)(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot);
@@ -40,9 +40,9 @@ struct CompressorEntry {
   Status (*decode_add)(const Coding& coding, std::span<const std::byte> slot, double weight,
                        const GradientView& sum);
   std::span<const Key> keys = {};
-  /// Controllers that choose the keep ratio use this compressor for slots of this kind.
+  /// Whether this is the default compressor of its kind() for controllers that choose the keep ratio.
   bool usual = false;
-  /// Bytes of a slot that hold values; the others hold positions or padding. Null: all of them.
+  /// Bytes of a slot that hold values; the others hold positions or padding. Null: all hold values.
   std::uint64_t (*value_bytes)(const Coding& coding, std::span<const std::byte> slot) = nullptr;
 
   [[nodiscard]] constexpr SlotKind kind() const {

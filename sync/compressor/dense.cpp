@@ -4,7 +4,7 @@
 namespace rivulet::sync {
 namespace {
 
-// All elements, unchanged. 4 or 8 bytes per element; about 0.2 ms per million each way.
+// All elements, unchanged. 4 or 8 bytes per element; about 0.2 ms per million elements each way.
 
 std::uint64_t slot_bytes(const ContributionShape& shape, double, const Settings&) {
   return shape.parameters() * bytes_of(shape.scalar);

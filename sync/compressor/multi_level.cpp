@@ -8,7 +8,7 @@ namespace rivulet::sync {
 namespace {
 
 // GraVAC's "compress the compressed" (Tyagi and Swany, CLOUD 2023): a sampled threshold selects a few times
-// as many elements as requested, of which the largest are sent.
+// as many elements as requested. The largest of them are sent.
 
 constexpr Key first_level{
     .name = "compression.multi_level.times",

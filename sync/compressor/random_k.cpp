@@ -9,7 +9,7 @@ namespace rivulet::sync {
 namespace {
 
 // Random-k with error feedback (Stich et al., Sparsified SGD with Memory, 2018). Cuts the parameters into k
-// ranges of equal length and sends one element of each, the same on all devices: no positions are
+// ranges of equal length and sends one element from each, the same on all devices: no positions are
 // sent, and each element is sent with probability k / P. Two passes over k; bytes: k elements.
 
 constexpr std::array keys{Key{.name = "compression.random_k.seed",

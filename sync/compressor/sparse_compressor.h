@@ -2,7 +2,8 @@
 #include "sync/coding/sparse_slot.h"
 #include "sync/compressor/compressor.h"
 
-/// Compressors that send a subset of the elements (sync/coding/sparse_slot.h). They differ in the selection.
+/// Compressors that send a subset of the elements (sync/coding/sparse_slot.h). Each selects in its own
+/// way.
 namespace rivulet::sync {
 
 template <class Of>

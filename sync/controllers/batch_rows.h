@@ -8,7 +8,7 @@
 /// Splits the rows of a step between devices. Pure.
 namespace rivulet::sync::policy {
 
-/// Rows that may be requested of a device.
+/// Bounds of the rows that may be requested from a device.
 struct RowBounds {
   std::uint32_t least = 0;
   std::uint32_t most = 0;
@@ -21,11 +21,11 @@ struct RowBounds {
 std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint64_t total,
                                       std::span<const RowBounds> bounds);
 
-/// One value is at least 1.5 times the other.
+/// Returns whether one value is at least 1.5 times the other.
 bool differ_by_half(double one, double other);
 /// Returns whether a step's rows differ from the running mean `usual` by half or more, so that averages over
-/// earlier steps had a different noise. `usual`: 0 at first. Follows slowly, or immediately if the result is
-/// true.
+/// earlier steps had a different noise level. `usual`: 0 at first. Follows slowly, or immediately if the
+/// result is true.
 bool is_another_batch(double rows, double& usual);
 
 /// Defers the round until all devices have their rows. Devices keep rows and gradients until then.

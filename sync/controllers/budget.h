@@ -14,7 +14,7 @@ struct Budget {
   bool operator==(const Budget&) const = default;
 };
 
-/// Parses "0.1 of stream", "50 kB/s" or "2 GB/month" (of 30 days). Rejects values not above 0.
+/// Parses "0.1 of stream", "50 kB/s" or "2 GB/month" (of 30 days). Rejects values that are not positive.
 std::optional<Budget> budget_of(std::string_view text);
 
 }  // namespace rivulet::sync::policy

@@ -7,7 +7,7 @@
 /// Injected rows that devices send each other. Pure.
 namespace rivulet::sync::policy {
 
-/// Maximum per device and round.
+/// Maximum number of injected rows per device and round.
 inline constexpr std::uint32_t injected_rows_max = 256;
 
 /// Ranks in `sends` send `share` of their rows to all others. Each device computes `per_row` injected rows

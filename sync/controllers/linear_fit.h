@@ -5,8 +5,8 @@
 
 namespace rivulet::sync::policy {
 
-/// Fits seconds = fixed + each * x by least squares with decaying weights: time of a synchronization by its
-/// bytes, of a step by its rows. Works on the caller's memory. Pure.
+/// Fits seconds = fixed + each * x by least squares with decaying weights: the time of a synchronization from
+/// its bytes, or of a step from its rows. Works on the caller's memory. Pure.
 class LinearFit {
  public:
   static constexpr std::size_t numbers = 5;

@@ -7,7 +7,7 @@ namespace rivulet::sync::policy {
 
 /// Compares means over thousands of rows with the best one so far. Noisier rows need longer means. After
 /// several means in a row that are not clearly better, the loss no longer falls. A loss near 0 cannot fall
-/// further. One that has never fallen much gets more time, since many models start slowly. A mean clearly
+/// further. A loss that has never fallen much gets more time, since many models start slowly. A mean clearly
 /// worse than the best one restarts the detection.
 class Plateau {
  public:
@@ -21,7 +21,7 @@ class Plateau {
   /// Restarts after a change of the stream.
   void restart();
   [[nodiscard]] bool reached() const;
-  /// Losses up to this value count as 0, compared with the first loss.
+  /// Maximum loss that counts as 0: a small fraction of the first loss.
   [[nodiscard]] double nothing() const;
 
  private:

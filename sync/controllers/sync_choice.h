@@ -76,7 +76,7 @@ class Chooser {
     double seconds = 0;
   };
   [[nodiscard]] Price price_of(double keep) const;
-  /// The same for low-rank contributions.
+  /// Cost of one synchronization with low-rank contributions.
   [[nodiscard]] Price price_of_mixture() const;
   /// Name of the low-rank compressor.
   [[nodiscard]] static std::string_view mixture();
@@ -87,7 +87,7 @@ class Chooser {
   /// well as dense gradients, also at learning rates at which topk does not (measured: bench/synchronizing
   /// skew).
   [[nodiscard]] bool affords_mixture() const;
-  /// Whether the last choice may stay: it is within the limits, and `better` gains little.
+  /// Whether to keep the last choice: it is within the limits, and `better` gains little.
   [[nodiscard]] bool may_stay(const Choice& better) const;
   /// Additional text for words_of().
   struct Words {
@@ -103,10 +103,11 @@ class Chooser {
   [[nodiscard]] bool injects() const;
   [[nodiscard]] bool may_grow() const;
   [[nodiscard]] bool rests() const;
-  /// A contribution is at most half as large as the facts: its size does not matter, only the interval does.
+  /// Whether a contribution is at most half as large as the facts: then only the interval matters.
   [[nodiscard]] bool is_tiny() const;
   [[nodiscard]] bool sends_all() const;
-  /// Only the choice of local steps spends ahead. The choice of the encoding uses the usual rate.
+  /// Only the choice of local steps may spend ahead of the budget. The choice of the encoding uses the usual
+  /// rate.
   enum class Spending : std::uint8_t { usual, ahead };
   [[nodiscard]] double steps_for_bytes(const Price& price, Spending spending = Spending::ahead) const;
   [[nodiscard]] double steps_for_time(const Price& price) const;

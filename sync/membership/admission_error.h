@@ -21,7 +21,7 @@ enum class WhyNot : std::uint8_t {
   earlier_state,  ///< the state is from an earlier run
 };
 inline constexpr std::size_t why_nots = 9;
-/// As in a LEAVE: "lost_state". Empty for none.
+/// Name as in a LEAVE, such as "lost_state". Empty for none.
 std::string_view name_of(WhyNot why) noexcept;
 /// WhyNot::none if unknown in this build.
 WhyNot why_not_of(std::string_view name) noexcept;
@@ -45,7 +45,7 @@ struct AdmissionError {
   bool operator==(const AdmissionError&) const = default;
 };
 
-/// One sentence for users, without its full stop. Empty for none.
+/// One sentence for users, without a full stop. Empty for none.
 std::string text_of(const AdmissionError& obstacle);
 
 }  // namespace rivulet::sync::membership

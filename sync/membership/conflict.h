@@ -18,13 +18,13 @@ class Conflict {
     return now - *since_ >= grace;
   }
   void over() noexcept { since_.reset(); }
-  /// Whether it exists and stops all devices.
+  /// Whether there is an obstacle that stops all devices.
   [[nodiscard]] bool ends_all() const noexcept { return since_ && of_all_; }
   [[nodiscard]] const AdmissionError& why() const noexcept { return why_; }
 
-  /// This device stops because of it.
+  /// Records that this device stops because of the obstacle.
   void end() noexcept { ended_ = true; }
-  /// Cause for which the other devices stop, too, after end(); none: no such cause.
+  /// After end(): the cause for which the other devices also stop; none if they continue.
   [[nodiscard]] WhyNot cause_for_all() const noexcept { return ended_ && of_all_ ? why_.why : WhyNot::none; }
 
  private:

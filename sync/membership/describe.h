@@ -7,13 +7,13 @@
 /// Private to membership/: messages for users.
 namespace rivulet::sync::membership {
 
-/// "a (host h, pid 1)".
+/// Device and process, as "a (host h, pid 1)".
 std::string place_of(const Hello& hello);
-/// Two processes with one id have replaced each other too often.
+/// For two processes with one id that have replaced each other too often.
 std::string contested_device(const DeviceEntry& device);
 /// A newer session of this id replaces this one.
 std::string superseded_by(const Hello& newer);
-/// `present` is alive, and a process of the same id cannot replace it.
+/// For a process that cannot replace `present`, a live session of the same id.
 std::string keeps_its_place(const Hello& present, const AdmissionError& why);
 /// For a rejected device: the reason and what to do.
 std::string not_let_in(const Fold& fold, const AdmissionError& why, const std::string& self);

@@ -14,7 +14,7 @@
 namespace rivulet::sync::membership {
 
 /// Increases when the fold gives a different result for the same records, or when devices write records that
-/// other builds fold differently. Such builds cannot form a group, so it is part of the hash of HELLO.
+/// other builds fold differently. Such builds cannot form a group, so the version is part of HELLO's hash.
 inline constexpr int fold_version = 4;
 
 /// The previous session of a device.
@@ -22,7 +22,7 @@ struct Predecessor {
   std::int64_t session = -1;
   std::string host;
   std::int64_t pid = 0;
-  bool over = true;  ///< left, or its overlap with the successor is recorded or cannot be shown
+  bool over = true;  ///< it left, or its overlap with the successor is recorded or cannot be proved
   bool operator==(const Predecessor&) const = default;
 };
 
@@ -43,7 +43,7 @@ struct DeviceEntry {
   bool operator==(const DeviceEntry&) const = default;
 };
 inline constexpr std::size_t past_nonces_max = 4;
-inline constexpr std::size_t swaps_max = 3;  ///< this many within swaps_within_ms end both sessions
+inline constexpr std::size_t swaps_max = 3;  ///< this many within swaps_within_ms stop both sessions
 inline constexpr std::int64_t swaps_within_ms = std::int64_t{5} * 60 * 1000;
 
 /// The current run of the job. View numbers continue across runs, so states of earlier runs have smaller
@@ -78,14 +78,14 @@ struct ClosedView {
   bool operator==(const ClosedView&) const = default;
 };
 
-/// A state on the disks of enough devices. Never rolls back.
+/// A state that enough devices have on disk. Never rolls back.
 struct Committed {
   Stamp stamp;
   std::string digest;
   auto operator<=>(const Committed&) const = default;
 };
 
-inline constexpr std::size_t saved_max = 8;         ///< newest states on fewer disks than the quorum
+inline constexpr std::size_t saved_max = 8;  ///< newest states kept that are on fewer disks than the quorum
 inline constexpr std::size_t devices_max = 16'384;  ///< known ids; the longest silent one is removed first
 inline constexpr std::size_t addresses_max_per_member = 64;
 
@@ -130,7 +130,7 @@ struct Fold {
   bool operator==(const Fold&) const = default;
 };
 
-/// Disks that must have a state to commit it: checkpoint.quorum, limited to the size of the group.
+/// Number of disks that must have a state to commit it: checkpoint.quorum, limited to the size of the group.
 std::size_t quorum_of(const Hello& hello);
 /// Whether the device has a READY for the next view in its session.
 bool is_ready(const Fold& fold, const DeviceEntry& device);
@@ -139,11 +139,11 @@ bool is_ready(const Fold& fold, const DeviceEntry& device);
 /// request (see Membership). So no view closes with a session that died before the last start of a device.
 bool is_live(const Fold& fold, const DeviceEntry& device);
 
-/// Reason why no view of `devices` (job.devices, of the closer's HELLO) can be closed now; WhyNot::none: it
-/// can. Ignores devices rejected by a formed group.
+/// Why a view of `devices` members (job.devices in the closer's HELLO) cannot be closed now; WhyNot::none if
+/// one can. Ignores devices rejected by a formed group.
 AdmissionError why_not_closable(const Fold& fold, std::uint32_t devices);
 
-/// Whether its session has neither left nor been stopped. A killed process leaves an open session behind.
+/// Whether the device's session has neither left nor been stopped. Killed processes leave sessions open.
 bool is_open(const Fold& fold, const DeviceEntry& device);
 
 /// Effect of a HELLO of `device` that requests a new run. It joins a run without views, and a run that it was
@@ -152,7 +152,7 @@ bool is_open(const Fold& fold, const DeviceEntry& device);
 enum class NewRun : std::uint8_t { joins, begins, refused };
 NewRun new_run_by(const Fold& fold, const std::string& device);
 
-/// For NewRun::refused: devices still in the current run, and what to do. For users.
+/// Text for users about NewRun::refused: the devices still in the current run, and what to do.
 std::string why_no_new_run(const Fold& fold, const std::string& job, const std::string& device);
 
 /// Whether a state of this stamp can belong to this run. The untrained state belongs to any run.

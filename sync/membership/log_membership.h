@@ -80,7 +80,7 @@ class LogMembership final : public Membership {
   const std::unique_ptr<SharedFold> own_fold_;
   SharedFold& shared_;
   SharedFold::Reader reader_;
-  const Fold& fold_ = shared_.fold();  // guarded, as session_: other threads read both in set() and get()
+  const Fold& fold_ = shared_.fold();  // guarded like session_: other threads read both in set() and get()
   OwnSession session_;
   Committed committed_;      // as of the last poll()
   std::uint64_t token_ = 0;  // token of the last returned view
@@ -92,7 +92,7 @@ class LogMembership final : public Membership {
   Closing closing_;
   Conflict conflict_;
   std::optional<Error> final_;
-  mutable std::optional<std::string> meant_job_;  // searched once, since it compares with every job name
+  mutable std::optional<std::string> meant_job_;  // searched once, since the search compares every job name
 };
 
 }  // namespace rivulet::sync::membership

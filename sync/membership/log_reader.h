@@ -17,12 +17,12 @@ class LogReader {
   /// Returns the decoded record, whether it counted or not.
   std::optional<ControlRecord> take(const LogEntry& entry);
   [[nodiscard]] const Fold& fold() const noexcept { return fold_; }
-  /// False: the beginning of the log is missing and no SNAP has been read, so the log is unusable.
+  /// False if the beginning of the log is missing and no SNAP has been read, so the log is unusable.
   [[nodiscard]] bool understands() const noexcept { return first_offset_ <= 0 || based_; }
   [[nodiscard]] std::int64_t first_offset() const noexcept { return first_offset_; }
 
  private:
-  /// Starts from the SNAP's fold. Returns the reason if it is unusable.
+  /// Starts from the SNAP's fold. Returns the reason if the SNAP is unusable.
   std::optional<Ignored> begin_at(const Snap& snap, std::int64_t offset);
 
   const std::string job_;

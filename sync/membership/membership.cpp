@@ -122,7 +122,7 @@ Status LogMembership::post_close(TimePoint now) {
   return append(Close{config_.hello.device, session_.offset(), target.first});
 }
 
-/// A HELLO came from outside this view: its first member confirms that the view is alive, so that the
+/// After a HELLO from outside this view, the view's first member confirms that it is alive, so that the
 /// newcomer is rejected instead of waiting forever.
 Status LogMembership::confirm_view() {
   if (fold_.view.members.empty() || fold_.view.members.front() != config_.hello.device || view_broken())

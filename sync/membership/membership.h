@@ -32,7 +32,7 @@ struct MembershipConfig {
   Duration mismatch_grace =
       std::chrono::seconds(3);  ///< minimum duration of a conflict before it is an error
   Duration takeover_wait =
-      std::chrono::seconds(5);  ///< a session that does not answer within this time is dead
+      std::chrono::seconds(5);  ///< a session that does not answer within this time counts as dead
   Duration retry_after =
       std::chrono::seconds(5);  ///< a record not read back within this time is appended again
   SharedFold* shared_fold =
@@ -70,15 +70,14 @@ class Membership : public AddressBook {
   /// True once the log shows that the whole job was stopped after this session began. The device must stop in
   /// the same round as the others.
   [[nodiscard]] virtual bool stop_requested() const = 0;
-  /// Whether the log shows that a member of the current view has a new session or stops: the view cannot
-  /// continue.
+  /// Whether the log shows that a member of the current view has a new session or stops, so that the
+  /// view cannot continue.
   [[nodiscard]] virtual bool view_broken() const = 0;
-  /// Ids of the devices that the next view waits for, or one phrase with another reason for the wait; for
-  /// users.
+  /// Ids of the devices that the next view waits for, or one phrase with a different reason; for users.
   [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;
   /// The committed state as of this device's last poll().
   [[nodiscard]] virtual const Committed& committed() const = 0;
-  /// May be ahead of this device's last poll() if it is shared.
+  /// The fold. If it is shared, it may be ahead of this device's last poll().
   [[nodiscard]] virtual const Fold& fold() const = 0;
 };
 

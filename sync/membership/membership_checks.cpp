@@ -7,7 +7,7 @@
 // Conditions in the log that stop a device, and what a device waits for.
 namespace rivulet::sync::membership {
 
-/// Final: every later poll() returns the same.
+/// Makes the error final: every later poll() returns it again.
 Status LogMembership::refuse(ErrorCode code, const std::string& why) {
   final_ = Error{code, why};
   return *final_;
@@ -44,7 +44,7 @@ Status LogMembership::check_state() {
   return why ? refuse(ErrorCode::invalid_config, text_of(why)) : ok();
 }
 
-/// The first two stop only this device. A lost state stops all.
+/// Obstacle that stops this device. A lost state stops all devices, the others only this one.
 AdmissionError LogMembership::ends_me(bool only_live) const {
   if (AdmissionError why = outside(fold_, config_.hello.device)) return why;
   const NextView& next = next_view(only_live);

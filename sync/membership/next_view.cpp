@@ -117,7 +117,7 @@ class Places {
   Places(const Fold& fold, NextView& next, std::uint64_t wanted)
       : fold_(fold), next_(next), wanted_(wanted) {}
 
-  /// False: no device has the last view's configuration, and the others differ.
+  /// Returns false if no device has the last view's configuration and their configurations differ.
   bool assign(const Devices& all) {
     Devices fitting = choose_configuration(all);
     if (fitting.empty()) return false;
@@ -190,7 +190,7 @@ class Places {
   Claims claims_;
 };
 
-/// For the remaining devices: too few, or none has the saved state.
+/// Obstacle for the remaining devices: too few, or none has the saved state.
 AdmissionError shortage(const Fold& fold, const Devices& devices, std::uint64_t wanted) {
   if (devices.size() < wanted) return {.why = WhyNot::missing, .count = devices.size(), .wanted = wanted};
   const bool held =

@@ -22,17 +22,17 @@ struct Rejected {
 ///
 /// The configuration of the last view remains valid while a device has it, and devices with a different
 /// configuration are rejected. If no device has it and all share a different one, that one is used. Places go
-/// to members of the last view with unchanged claims, then by order of HELLO. Devices with a conflicting
+/// to members of the last view with unchanged claims, then in order of HELLO. Devices with a conflicting
 /// claim or without a free place are rejected. Newcomers without the saved state are rejected as long as the
 /// missing member may have that state. Before the first view of a run no device is rejected, since there is
 /// no formed group.
 struct NextView {
   Devices devices;
   std::vector<Rejected> rejected;  ///< sorted by id
-  AdmissionError error;            ///< against a view of `devices`
+  AdmissionError error;            ///< obstacle to a view of `devices`
   [[nodiscard]] const AdmissionError* why_rejected(const std::string& device) const;
 };
-/// The next view of the ready devices (`only_live`: live devices), for a group of `wanted`.
+/// The next view of the ready devices (`only_live`: of the live devices), for a group of `wanted` devices.
 NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted);
 
 /// Why `self` is not in the complete group, which has confirmed its view after the HELLO of `self`. None if
@@ -41,14 +41,14 @@ AdmissionError outside(const Fold& fold, const std::string& self);
 
 /// Why a process with this HELLO cannot replace the present session of its device: its state belongs to no
 /// view of this run; or it is older than the group's saved state, which no other device has; or it conflicts
-/// with the group while the present session does not. None: it can, or no session is present.
+/// with the group while the present session does not. None if it can, or no session is present.
 AdmissionError cannot_replace(const Fold& fold, const Hello& hello);
 
-/// Obstacle if the state belongs to no view of this run. None: it may belong to one.
+/// The obstacle if the state belongs to no view of this run. None if it may belong to one.
 AdmissionError wrong_state(const Fold& fold, const std::string& job, const std::string& device,
                            const Stamp& state);
 
-/// Known ids that are missing for the next view, then "2 more devices".
+/// Known ids that are missing for the next view, followed by a phrase such as "2 more devices".
 std::vector<std::string> missing_devices(const Fold& fold, const NextView& next, std::uint32_t wanted);
 
 }  // namespace rivulet::sync::membership

@@ -10,7 +10,7 @@
 /// writes them. Owner: the train thread.
 namespace rivulet::sync::membership {
 
-/// A record that was appended and not read back. It may be lost.
+/// A record that was appended but not read back yet. It may be lost.
 class InFlight {
  public:
   void sent(TimePoint now) { since_ = now; }
@@ -28,15 +28,15 @@ class InFlight {
 /// The session that a HELLO of this device begins, unless a session of the same id keeps its place.
 class OwnSession {
  public:
-  /// Offset of its HELLO, or of a HELLO read back and not judged yet; -1: none.
+  /// Offset of its HELLO, or of a HELLO read back but not evaluated yet; -1 if none.
   [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
   [[nodiscard]] bool known() const noexcept { return offset_ >= 0; }
-  /// A HELLO of this device's id was read. `own`: this process wrote it.
+  /// Records that a HELLO with this device's id was read. `own`: this process wrote it.
   void read(std::int64_t offset, bool own) {
     if (own && !known()) offset_ = offset;
     if (!own && known()) requested_at_ = offset;
   }
-  /// The HELLO has begun no session: the present session keeps its place for now.
+  /// Records that the HELLO began no session, because the present session keeps its place for now.
   void refused(TimePoint now) {
     if (!was_refused()) refused_ = {offset_, now};
     offset_ = -1;
@@ -59,7 +59,7 @@ class OwnSession {
   }
   void sent_answer(TimePoint now) { answer_.sent(now); }
 
-  /// As of the last poll(), the whole job was stopped at this offset.
+  /// Sets the offset at which the whole job was stopped, as of the last poll().
   void read_stop(std::int64_t stopped_at) noexcept { stopped_at_ = stopped_at; }
   [[nodiscard]] bool stopped() const noexcept {
     const std::int64_t began = known() ? offset_ : refused_.first;
@@ -74,9 +74,9 @@ class OwnSession {
   InFlight hello_, answer_;
 };
 
-/// A saved state of the current view that is announced and not read back. The caller sends the first SAVED.
-/// Repeats matter: a stream that falls silent makes no further checkpoint, so without this SAVED its last
-/// state would never count.
+/// A saved state of the current view that is announced but not read back yet. The caller sends the first
+/// SAVED. Repeating it matters: after a stream falls silent there is no further checkpoint, so without this
+/// SAVED the last state would never count.
 class SavedNotice {
  public:
   const Saved& announce(Saved saved) {
@@ -110,7 +110,7 @@ class Closing {
  public:
   using Target = std::pair<std::uint64_t, std::int64_t>;  ///< number of the view, newest HELLO
 
-  /// The next view cannot be closed, or does not include this device.
+  /// Records that the next view cannot be closed, or does not include this device.
   void cannot() noexcept { closable_since_.reset(); }
   /// Call while it can be closed. Its first member closes immediately, the others after `patience`.
   [[nodiscard]] bool due(const Target& target, bool first, TimePoint now, Duration patience,
@@ -123,7 +123,7 @@ class Closing {
     sent_for_ = target;
     close_.sent(now);
   }
-  /// Once per newest HELLO.
+  /// Returns true once for each newest HELLO.
   [[nodiscard]] bool confirms(std::int64_t hello) { return std::exchange(confirmed_for_, hello) != hello; }
 
  private:

@@ -77,7 +77,7 @@ class Fields {
     }
     return values;
   }
-  /// False if missing.
+  /// A missing field counts as false.
   bool flag(const char* name) {
     const json* field = find(name);
     if (field == nullptr) return false;

@@ -24,7 +24,7 @@ inline constexpr std::size_t record_max_bytes = std::size_t{64} * 1024;
 /// session id.
 struct Hello {
   std::string device;
-  std::string nonce;  ///< random; identifies the own HELLO when reading back
+  std::string nonce;  ///< random; identifies the process's own HELLO when it is read back
   std::string host;
   std::int64_t pid = 0;
   std::uint32_t devices = 0;                  ///< job.devices
@@ -78,9 +78,9 @@ struct Addr {
   bool operator==(const Addr&) const = default;
 };
 
-/// What stops in an orderly way, without an error, with a LEAVE.
+/// What a LEAVE stops in an orderly way, without an error.
 enum class Ends : std::uint8_t {
-  nothing,  ///< an error
+  nothing,  ///< the device stops because of an error
   device,   ///< this device left on request
   group,    ///< all stop in the same round: --stop-after, or STOP
 };
@@ -91,13 +91,13 @@ struct Leave {
   std::string device;
   std::int64_t session = -1;
   std::string reason;           ///< text for users
-  WhyNot cause = WhyNot::none;  ///< cause for which the others stop, too
+  WhyNot cause = WhyNot::none;  ///< cause for which the others also stop
   Ends ends = Ends::nothing;
   bool operator==(const Leave&) const = default;
 };
-/// Ends every session that began before it: a user has stopped the whole job. Devices never write it.
+/// Stops every session that began before it: a user has stopped the whole job. Devices never write it.
 struct Stop {
-  std::string nonce;  ///< random; identifies the own STOP when reading back
+  std::string nonce;  ///< random; identifies the writer's own STOP when it is read back
   std::string host;
   std::int64_t pid = 0;
   bool operator==(const Stop&) const = default;
@@ -123,13 +123,13 @@ enum class Ignored : std::uint8_t {
   foreign,        ///< a record of a different job
   replayed,       ///< at an offset that was read before, or a repeated HELLO or SAVED
   stale_session,  ///< not from the device's current session, or from one that has left or was stopped
-  wrong_view,     ///< a record of a past or future view, or not of a member
-  impossible,     ///< an impossible state: of a later view or an earlier run; or a differing snapshot
+  wrong_view,     ///< a record of a past or future view, or not from a member
+  impossible,     ///< a state from a later view or an earlier run, or a snapshot that differs from the fold
   refused,        ///< readable, but its condition is not met: early CLOSE, new run over an open one
   full,           ///< its table has reached its limit
 };
 inline constexpr std::size_t ignored_reasons = 10;
-/// As a label: "stale_session".
+/// Name as a label, such as "stale_session".
 std::string_view name_of(Ignored reason) noexcept;
 
 /// Errors: protocol (too long).

@@ -48,9 +48,9 @@ class SharedFold {
 
   [[nodiscard]] const LogReader& reader() const noexcept { return reader_; }
   [[nodiscard]] const Fold& fold() const noexcept { return reader_.fold(); }
-  /// As of the last read(), cached by log length. For the reader.
+  /// Next view as of the last read(), cached by log length. Only for the reader.
   const NextView& next_view(bool only_live, std::uint32_t wanted);
-  /// Whether every member of the closed view is in it and stays. For the reader.
+  /// Whether every member of the closed view is still in it and stays. Only for the reader.
   bool view_valid();
   [[nodiscard]] std::unique_lock<std::mutex> guard() const { return std::unique_lock(mutex_); }
 

@@ -20,7 +20,7 @@ Stamp stamp_of(const Snapshot& j) {
   return {j.at(0).get<std::uint64_t>(), j.at(1).get<std::uint64_t>()};
 }
 
-/// Without the configuration, which is stored once per hash. A device whose configuration differs under the
+/// Omits the configuration, which is stored once per hash. A device whose configuration differs under the
 /// same hash stores its own.
 Snapshot json_of(const Hello& h) {
   return {{"device", h.device},
@@ -227,7 +227,7 @@ std::optional<Fold> fold_of(const Snap& snap) {
   try {  // the library throws on a missing field or a wrong type
     const Snapshot j = parse_whole_numbers(snap.fold);
     Fold fold = read_fold(j);
-    // The same text again: nothing was cut, doubled or misread.
+    // Must give the same text: then nothing was cut, duplicated or misread.
     if (!hangs_together(fold) || snapshot_of(fold) != snap.fold) return std::nullopt;
     return fold;
   } catch (const Snapshot::exception&) {

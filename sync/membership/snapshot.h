@@ -5,16 +5,16 @@
 
 #include "sync/membership/fold.h"
 
-/// The fold as text, for SNAP records. Private to membership/. Leaves out the counts of ignored records,
+/// The fold as text, for SNAP records. Private to membership/. Omits the counts of ignored records,
 /// which depend on the build, and the addresses, which a starting device does not need.
 namespace rivulet::sync::membership {
 
-/// A SNAP is due this many offsets after the last one.
+/// Number of offsets after the last SNAP at which the next one is due.
 inline constexpr std::int64_t snap_every = 1000;
 
 /// Equal folds give equal texts.
 std::string snapshot_of(const Fold& fold);
-/// Whether it contains this fold.
+/// Whether `snap` contains this fold.
 bool is_snapshot_of(const Snap& snap, const Fold& fold);
 std::string snapshot_hash(const std::string& text);
 

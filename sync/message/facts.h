@@ -20,7 +20,8 @@ inline constexpr std::size_t facts_measurements_max = 512;
 inline constexpr std::size_t facts_section_max_bytes = std::size_t{176} * 1024;
 /// Maximum of FactsSection::step_rows, to leave room for partitions.
 inline constexpr std::size_t facts_step_rows_max = 8192;
-/// Maximum per device. All fit into one section, each with a skipped range of every kind.
+/// Maximum number of partitions per device. All fit into one section, each with a skipped range of every
+/// kind.
 inline constexpr std::size_t facts_partitions_max = 256;
 
 /// What a device reports to the group, as bits of Facts::flags.
@@ -73,8 +74,8 @@ struct Facts {
   bool operator==(const Facts&) const = default;
 };
 
-/// Fields that identify a message of facts. Records of facts identify it differently, and no plan depends on
-/// them.
+/// Fields that identify a message of facts. Recorded facts are identified differently, and no plan depends
+/// on these fields.
 constexpr void place_fields(Either<Facts> auto& f, auto&& visit) {
   visit("view", f.view);
   visit("round", f.round);
@@ -113,7 +114,7 @@ std::vector<std::byte> encode_head(const Facts& facts);
 /// Errors: protocol (names the mismatch: version, checksum, or size for the measurements).
 Result<Facts> decode_head(std::span<const std::byte> bytes);
 
-/// The rarely sent rest: typed, bounded entries. Skips unknown types, for compatibility between versions.
+/// Rarely sent facts, as typed, bounded entries. Skips unknown types, for compatibility between versions.
 struct FactsSection {
   std::vector<RowInterval> more_intervals;  ///< type 1: all intervals except the one in the head
   std::vector<SkippedRange> runs;           ///< type 2: skipped ranges of all intervals, with their reasons
@@ -156,7 +157,7 @@ bool any_flag(const FactsTable& table, std::uint32_t flag);
 std::uint32_t steps_behind(const Facts& facts, const FactsSection& section);
 /// Seconds from the end of the last round until the device was ready for this one.
 double ready_seconds(const FactsTable& table, std::size_t rank);
-/// Hash of all fields except view, round and rank, which records leave out. Equal on all devices of a round.
+/// Hash of all fields except view, round and rank, which records omit. Equal on all devices of a round.
 std::uint64_t hash_of(const FactsTable& table);
 
 }  // namespace rivulet::sync

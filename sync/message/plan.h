@@ -10,8 +10,8 @@
 #include "core/time.h"
 #include "sync/message/facts.h"
 
-/// What all devices compute from the facts of a round, as values: made by sync/policy/arbiter.h, recorded in
-/// decision logs.
+/// Plans that all devices compute from the facts of a round, as plain values. Made by sync/policy/arbiter.h,
+/// recorded in decision logs.
 namespace rivulet::sync::policy {
 
 enum class Mode : std::uint8_t {
@@ -88,7 +88,7 @@ constexpr void fields(Either<EarlySync> auto& c, auto&& visit) {
 
 /// Devices step on their own copies and exchange deltas instead of gradients. A device sends nothing until it
 /// has made `steps` steps. Each step starts within Schedule::wait after the last one, or counts as made.
-/// Schedule::rows are those of one step.
+/// Schedule::rows counts the rows of one step.
 struct LocalSchedule {
   std::uint32_t steps = 1;
   Duration time{};       ///< maximum time since the last synchronization; 0: no limit
@@ -129,7 +129,7 @@ struct Schedule {
   /// contributions wait for the plan.
   bool gated = false;
   bool freeze = false;                 ///< slow loops must not change anything (profiling)
-  std::optional<LocalSchedule> local;  ///< none: the group steps with the mean gradient of one batch each
+  std::optional<LocalSchedule> local;  ///< none: the group averages the gradients of one batch per device
   std::optional<Injection> injection;
   bool operator==(const Schedule&) const = default;
 
@@ -175,8 +175,8 @@ constexpr void fields(Either<RoundPlan> auto& p, auto&& visit) {
   visit("next", p.next);
   visit("why", p.why);
 }
-/// For Facts::plan_hash: equal for equal plans of equal tables (their hash_of). It covers the table, so the
-/// next round confirms every fact of this one, including those that no plan depends on.
+/// For Facts::plan_hash: equal for equal plans of equal tables (their hash_of). The hash covers the table, so
+/// the next round confirms every fact of this one, including those that no plan depends on.
 std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash);
 
 /// Configured value of a controller's key, as text or number. Booleans are 0 or 1, durations are seconds.
@@ -257,7 +257,7 @@ constexpr void fields(Either<ControllerMemory> auto& m, auto&& visit) {
 struct PolicyState {
   std::uint64_t view = 0;         ///< number of the view; 0: unknown
   std::uint64_t round = 0;        ///< round of the view
-  std::uint32_t idle_rounds = 0;  ///< current number in a row
+  std::uint32_t idle_rounds = 0;  ///< consecutive idle rounds so far
   RoundPlan last;
   std::uint64_t table_hash = 0;  ///< hash of the table of `last`; 0: none
   std::vector<ControllerMemory>

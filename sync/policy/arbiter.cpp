@@ -60,7 +60,7 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   ++state.idle_rounds;
 }
 
-/// A request of any device stops the group, in the same round everywhere.
+/// A request from any device stops the group, in the same round everywhere.
 bool reaches_limit(const FactsTable& table, Mode mode) {
   const bool applies = mode == Mode::gradients || mode == Mode::delta;
   const std::uint64_t rows = applies ? total_rows(table) : 0;
@@ -70,10 +70,10 @@ bool reaches_limit(const FactsTable& table, Mode mode) {
   });
 }
 
-/// In the same round everywhere: by the step clock, on request of any device, and before a device leaves.
+/// Whether a checkpoint is due: by the step clock, on request of a device, or before a device leaves.
 bool requests_checkpoint(const FactsTable& table, const PolicyConfig& config, const RoundPlan& plan) {
   if (plan.now.stop || !plan.now.leaving.empty()) return true;
-  // Streams that fell silent: without a checkpoint, the offsets of the last rows would never be committed.
+  // After all streams fall silent, the offsets of the last rows are committed only by a checkpoint.
   if (plan.now.mode == Mode::idle) return any_flag(table, flag_checkpoint);
   if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return false;
   const std::uint64_t step = table.facts[0].step + 1;

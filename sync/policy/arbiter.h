@@ -8,8 +8,8 @@
 #include "sync/message/plan.h"
 #include "sync/policy/controller.h"
 
-/// Pure: no clock, socket, tensor or own rank. Every device computes the same plan from the same table, and a
-/// recorded table gives the same plan again.
+/// Pure: uses no clock, socket, tensor or own rank. Every device computes the same plan from the same table,
+/// and a replay of a recorded table gives that plan again.
 namespace rivulet::sync::policy {
 
 /// Makes the plan: calls the controllers in the order of their roles and makes their proposals consistent.
@@ -18,14 +18,14 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
                PolicyState& state);
 
 /// The state before the first round of a view: no device has rows yet, and all enter immediately to measure
-/// rates. `members`: device ids by rank. `memory`: the agreed memory of the controllers, possibly of a view
-/// of other members; values of a device move to its new rank. `view`: its number.
+/// rates. `members`: device ids by rank. `memory`: the agreed memory of the controllers, possibly from a
+/// view with different members; a device's values move to its new rank. `view`: number of the view.
 PolicyState first_state(std::span<const std::string> members, const PolicyConfig& config,
                         const Controllers& controllers, std::vector<ControllerMemory> memory = {},
                         std::uint64_t view = 0);
 
-/// Compares the digests of a table. Empty: they are equal, or none was sent. Otherwise one sentence that
-/// names the minority if world >= 3, else both sides. `ids`: device ids by rank.
+/// Compares the digests of a table. Returns an empty string if they are equal or none was sent. Otherwise
+/// returns one sentence that names the minority if world >= 3, else both sides. `ids`: device ids by rank.
 std::string digest_disagreement(const FactsTable& table, std::span<const std::string> ids);
 
 }  // namespace rivulet::sync::policy

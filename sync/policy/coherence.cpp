@@ -14,7 +14,7 @@ double rows_of(std::span<const Delta> deltas) {
   return rows;
 }
 
-/// Similarity of single deltas D: sum of rho rho' D D' over all pairs, relative to sum rho |D|^2. Nothing if
+/// Similarity of single deltas D: sum of rho rho' D D' over all pairs, relative to sum rho |D|^2. nullopt if
 /// no device has moved.
 std::optional<double> common_of(std::span<const Delta> deltas, double rows) {
   std::vector<double> sum(deltas.front().sketch.size());
@@ -38,7 +38,7 @@ std::optional<double> common_of(std::span<const Delta> deltas, double rows) {
 }
 
 /// Expected similarity if all devices drew from one stream. The common part of a device's odd and even steps
-/// is then the signal of all, scaled by their steps. Nothing if unknown. May be negative by chance: only then
+/// is then the signal of all, scaled by their steps. nullopt if unknown. May be negative by chance: only then
 /// is the mean 0 where all is noise.
 std::optional<double> common_of_alike(std::span<const Delta> deltas, double rows) {
   double signal = 0;

@@ -7,12 +7,12 @@
 
 namespace rivulet::sync::policy {
 
-/// Replaces a received value that is not finite by 0.
+/// Replaces a non-finite received value with 0.
 inline double finite(double number) {
   return std::isfinite(number) ? number : 0;
 }
 
-/// Replaces non-finite values in a memory. They would stay forever and fail every comparison.
+/// Replaces non-finite values in a memory. Otherwise they would persist and fail every comparison.
 inline void keep_finite(std::span<double> memory) {
   for (double& value : memory) value = finite(value);
 }
@@ -21,7 +21,7 @@ inline void keep_finite(std::span<double> memory) {
 struct Delta {
   double rows = 0;                ///< trained rows behind the delta
   std::span<const float> sketch;  ///< sketch of the delta, with the same random numbers on every device
-  double signal = 0;              ///< inner product of the deltas of its odd and of its even steps
+  double signal = 0;              ///< inner product of its delta over odd steps and its delta over even steps
   double noise = 0;               ///< a quarter of their squared distance
   double steps = 1;               ///< local steps behind the delta
 };
@@ -35,13 +35,13 @@ struct Coherence {
 };
 
 /// Measures the similarity of the devices' deltas, and its expected value if all drew from one stream, each
-/// with the noise of its batches. Nothing if no device has moved or data is missing. Values that are not
-/// finite count as 0. Source: docs/adr/0031.
+/// with the noise of its batches. nullopt if no device has moved or data is missing. Non-finite
+/// values count as 0. Source: docs/adr/0031.
 std::optional<Coherence> coherence(std::span<const Delta> deltas);
 
-/// Estimate over many synchronizations: measured over mean expected similarity, weighted by certainty (a
-/// Kalman filter of one value). Divides by the mean, since a single expectation that is large by chance
-/// reveals nothing about similarity. Starts at 1 (alike) and decays back without new measurements, so that
+/// Estimate over many synchronizations: measured similarity divided by mean expected similarity, weighted by
+/// certainty (a Kalman filter of one value). Divides by the mean, since a single expected value may be large
+/// by chance. Starts at 1 (alike) and decays back without new measurements, so that
 /// local steps are tried again.
 class CoherenceFilter {
  public:
@@ -59,7 +59,7 @@ class CoherenceFilter {
   [[nodiscard]] bool below(double limit) const {
     return memory_[mean] + std::sqrt(memory_[variance]) < limit;
   }
-  /// The expected similarity is within chance, so the similarity reveals nothing about the streams.
+  /// Whether the expected similarity may be chance, so that the measured one reveals nothing about streams.
   [[nodiscard]] bool all_is_noise() const;
 
  private:
@@ -74,14 +74,14 @@ class CoherenceFilter {
 };
 
 /// Relative variance of the loss of one row, from the differences between devices and the rise above the
-/// usual loss; 0: unknown. A few outliers dominate a small loss, so it may jump by chance. A falling loss is
-/// learning, and a rise by more than half is not noise.
+/// usual loss; 0: unknown. A few outliers dominate a small loss, so it may jump by chance. A falling loss
+/// counts as learning, and a rise by more than half does not count as noise.
 double loss_variance(const FactsTable& table, double loss, double usual);
 
 /// log2(x) for x > 0, accurate to the last one or two digits; 0 otherwise. Uses only exact operations.
 double log2_of(double x);
-/// log2(x) for x >= 1, linear between powers of two, up to 0.09 below. Uses only exact operations, so that
-/// all devices get the same bits with any library and processor.
+/// log2(x) for x >= 1, linear between powers of two, at most 0.09 too small. Uses only exact operations, so
+/// that all devices get the same bits with any library and processor.
 double doublings(double x);
 
 }  // namespace rivulet::sync::policy

@@ -13,7 +13,7 @@
 
 namespace rivulet::sync::policy {
 
-/// What a controller decides, in the order of the calls: each sees the proposals of those before.
+/// What a controller decides, in the order of the calls: each sees the proposals of earlier ones.
 enum class Role : std::uint8_t {
   when,           ///< Decision::mode: whether the group synchronizes in this round
   batch,          ///< Schedule::rows, wait, whole, rest; defers a round
@@ -69,16 +69,16 @@ struct ControllerEntry {
   Role role = Role::batch;
   std::string_view name;
   std::string_view help;
-  /// Sets what its role decides, and RoundPlan::why to explain it. `memory`: values of the requested number,
-  /// 0 at first; part of the agreed state and the checkpoint. Uses only operations that round the same
+  /// Makes the decision of its role and explains it in RoundPlan::why. `memory`: as many values as requested
+  /// below, 0 at first; part of the agreed state and the checkpoint. Uses only operations that round the same
   /// everywhere: + - * / and sqrt, but not log or exp, whose last bits depend on library and processor.
   void (*propose)(const Inputs& inputs, std::span<double> memory, RoundPlan& proposal);
   std::span<const Key> keys = {};
   std::span<const FactField> fact_fields = {};
   std::size_t memory = 0;
   std::span<const Figure> figures = {};
-  /// Additional memory per device, by rank, after those values. A view of other members keeps the values of
-  /// the devices that stay.
+  /// Additional memory per device, by rank, after those values. When the members change, the remaining
+  /// devices keep their values.
   std::size_t memory_per_rank = 0;
   SlowLoop slow = {};
   /// Whether, with these settings, devices contribute deltas of local steps instead of gradients; null:
@@ -97,8 +97,8 @@ struct ControllerEntry {
   bool (*overlaps)(const PolicyConfig& config) = nullptr;
 
   // For controllers of `transfer`:
-  /// Weighs labels and injected rows against local steps. Without local steps it is omitted, and devices do
-  /// not measure for it.
+  /// Weighs labels and injected rows against local steps. Without local steps the controller is omitted,
+  /// and devices do not measure for it.
   bool weighs_local_steps = false;
 
   // For controllers of `compression`:
@@ -107,8 +107,8 @@ struct ControllerEntry {
 
   // For controllers of `batch`:
   bool fixed_rows = false;   ///< each batch has batch.rows
-  bool fills_ticks = false;  ///< requests the rows that arrive in a batch.tick
-  /// Explains the rows requested of a device with these facts, after a colon; null: no explanation.
+  bool fills_ticks = false;  ///< requests the rows that arrive within one batch.tick
+  /// Explains the rows requested from a device with these facts, as text after a colon; null: no text.
   std::string (*why_rows)(const PolicyConfig& config, const Facts& facts, std::uint32_t asked) = nullptr;
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
@@ -127,15 +127,16 @@ using Controllers = std::vector<const ControllerEntry*>;
 const PolicySetting& setting(const PolicyConfig& config, std::string_view key);
 /// Configured values of a compressor's keys.
 Settings compressor_settings(const PolicyConfig& config, const CompressorEntry& compressor);
-/// Settings in the form for controllers: keys of all controllers named in `config`, and of compressors if it
+/// Converts settings for controllers: keys of all controllers named in `config`, and of compressors if it
 /// names a controller of compression.
 std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings);
 ContributionShape shape_of(const PolicyConfig& config);
-/// Null if unknown in this build, or a controller that chooses among several collectives.
+/// Null if this build has no such collective, or if the name belongs to a controller that chooses among
+/// several.
 const AggregationEntry* collective_named(std::string_view name) noexcept;
 /// Null if unknown in this build.
 const CompressorEntry* compressor_named(std::string_view name) noexcept;
-/// The compressor of this slot kind for controllers that choose only the keep ratio.
+/// Default compressor of this slot kind for controllers that choose only the keep ratio.
 const CompressorEntry& usual_compressor(SlotKind kind) noexcept;
 /// Whether the collective `how` can sum this compressor's slots.
 bool can_sum(const AggregationEntry& how, const CompressorEntry& compressor);
@@ -148,7 +149,7 @@ bool chooses_collective(const PolicyConfig& config);
 /// Whether contributions and residuals are deltas of local steps instead of gradients, because a controller
 /// named in `config` requires it.
 bool exchanges_deltas(const PolicyConfig& config, std::span<const ControllerEntry* const> catalog);
-/// Checks that everything the controllers read is there, for configurations and states of unknown origin.
+/// Checks that everything the controllers read is present, for configurations and states of unknown origin.
 /// Errors: bad_record.
 Status check_policy(const PolicyConfig& config, const Controllers& controllers, const PolicyState& state);
 
@@ -157,9 +158,9 @@ Result<Controllers> controllers_of(const PolicyConfig& config,
                                    std::span<const ControllerEntry* const> catalog);
 /// "when/auto": names are unique only within a role.
 std::string name_of(const ControllerEntry& controller);
-/// Agreed memory of a controller; null: none.
+/// Agreed memory of a controller; null if it has none.
 const std::vector<double>* memory_of(const PolicyState& state, const ControllerEntry& controller);
-/// Number of values in Facts::measurements that they need.
+/// Number of values in Facts::measurements that these controllers need.
 std::size_t measurements_of(const Controllers& controllers);
 
 }  // namespace rivulet::sync::policy

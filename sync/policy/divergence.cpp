@@ -33,7 +33,7 @@ struct Votes {
 };
 
 Votes votes_of(const FactsTable& table) {
-  // A device without rows in this round may have judged the last ones.
+  // A device without rows in this round may have reported on its last rows.
   constexpr std::uint32_t judged = flag_nonfinite | flag_diverged | flag_sound;
   Votes votes;
   for (const Facts& facts : table.facts) {

@@ -10,8 +10,8 @@
 /// Response of a group to a diverged model, whose loss further training does not reduce. Pure.
 namespace rivulet::sync::policy {
 
-/// Devices report with their facts how their rows judge the model (flag_diverged, flag_sound, flag_good). If
-/// the majority of devices with rows reports divergence, all roll back to the newest good checkpoint and
+/// Devices report with their facts what their rows indicate about the model (flag_diverged, flag_sound,
+/// flag_good). If most devices with rows report divergence, all roll back to the newest good checkpoint and
 /// resume at a quarter of the learning rate. After two failed attempts the group stops. The rate doubles
 /// again after many rows on which the model is good. A checkpoint is good if most devices confirm it with a
 /// thousand later rows, since earlier rows do not show the effect of its last step. ADR 51.
@@ -21,24 +21,24 @@ class Divergence {
   static constexpr std::size_t numbers = 8;
   static constexpr double tries_most = 2;
 
-  /// `memory`: [numbers], 0 at first. Empty: never rolls back.
+  /// `memory`: [numbers], 0 at first. If empty, the group never rolls back.
   explicit Divergence(std::span<double> memory) : memory_(memory) {}
 
-  /// Validates the memory of a received state: whole numbers that counting can reach.
+  /// Validates the memory in a received state: whole numbers that its counters can reach.
   static bool fits(std::span<const double> memory);
 
-  /// Multiplies the factor that controllers decide.
+  /// Factor by which to multiply the learning-rate factor that controllers decide.
   [[nodiscard]] double learning_rate_factor() const { return factor_of(memory_); }
-  /// Runs after all other decisions. May cancel the round.
+  /// Call after all other decisions. May cancel the round.
   void decide(const FactsTable& table, std::uint64_t view, RoundPlan& plan);
 
   /// The checkpoint to roll back to, from the agreed memory: {lineage, step}; step 0: none.
   static Stamp good(std::span<const ControllerMemory> agreed);
-  /// The checkpoint on trial: devices judge the rows after it; step 0: none.
+  /// The checkpoint on trial: devices report on the rows after it; step 0: none.
   static Stamp on_trial(std::span<const ControllerMemory> agreed);
-  /// Factor of the following steps.
+  /// Learning-rate factor of the following steps.
   static double learning_rate_factor(std::span<const ControllerMemory> agreed);
-  /// Rollbacks in a row without a good checkpoint since.
+  /// Number of consecutive rollbacks since the last good checkpoint.
   static std::uint32_t tries(std::span<const ControllerMemory> agreed);
 
  private:

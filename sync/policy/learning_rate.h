@@ -78,14 +78,14 @@ inline constexpr SlowLoop learning_rate_falls{.changes_at = falls_at};
 /// Rows that the group trained before this round.
 double rows_trained(const FactsTable& table);
 /// Factors of train.optimizer.lr for local steps until the next synchronization. A pure function of the last
-/// agreed state and the rows of a step, so a replay gives the same.
+/// agreed state and the rows of a step, so a replay gives the same factors.
 class LocalStepRate {
  public:
   /// Factor 1 for steps of any size.
   LocalStepRate() = default;
-  /// `state`: after the last synchronization.
+  /// `state`: the state after the last synchronization.
   LocalStepRate(const PolicyConfig& config, const PolicyState& state);
-  /// Factor of a step of this many rows: the group's, or less if the rule requires less for so few rows.
+  /// Factor of a step of this many rows: the group's, or a smaller one if the rule requires it.
   [[nodiscard]] double of(std::size_t rows) const;
 
  private:
@@ -96,7 +96,7 @@ class LocalStepRate {
   double factor_ = 1;  ///< factor of the group
 };
 
-/// Sets the factor. `schedule`: factor by the schedule.
+/// Sets the learning-rate factor in the plan. `schedule`: the part of it given by the schedule.
 void set_learning_rate(const Inputs& inputs, std::span<double> memory, double schedule, RoundPlan& plan);
 
 }  // namespace rivulet::sync::policy

@@ -73,7 +73,7 @@ void Settling::begin_view() {
   if (window_ > 0 && memory_[begun_at] > 0) open(Precedence::membership, 0, "the group");
 }
 
-/// The loop that gets the next window after too many in a row; null: none.
+/// The loop that gets the next window after too many windows in a row; null if there is none.
 const ControllerEntry* Settling::whose_turn() const {
   const double turn = std::floor(memory_[since_at] / (patience * window_));
   if (turn < 1 || memory_[since_at] - turn * patience * window_ >= window_) return nullptr;

@@ -10,13 +10,13 @@
 /// Slow loops (SlowLoop) take turns, because each measures what the others change. Pure.
 namespace rivulet::sync::policy {
 
-/// Order of changes: a higher one may change during any window, and lower ones wait.
+/// Kinds of changes, in ascending order. During a window, higher kinds may change, and lower ones wait.
 enum class Precedence : std::uint8_t {
   none,
   exchange,       ///< when, transfer, compression, collective
   batch,          ///< rows of steps
   membership,     ///< a new view, including the capacity of its devices
-  learning_rate,  ///< its schedule has fallen: gradients jump, and all wait
+  learning_rate,  ///< the schedule has fallen: gradients jump, and all wait
 };
 Precedence precedence_of(Role role) noexcept;
 
@@ -29,7 +29,7 @@ class Settling {
   static constexpr std::string_view name = "settling";  ///< name of its memory among the controllers'
   static constexpr std::size_t numbers = 5;
 
-  /// A group without slow loops needs no memory for them.
+  /// Whether the group has slow loops, so that this memory is needed.
   static bool is_needed(const Controllers& controllers, const PolicyConfig& config);
 
   /// `memory`: [numbers], 0 at first. Empty: no loop ever waits.
@@ -39,11 +39,11 @@ class Settling {
   void begin_view();
   [[nodiscard]] bool waits(const ControllerEntry& controller) const;
   void has_changed(const ControllerEntry& controller);
-  /// Call after the controllers. `counts`: the round brought rows.
+  /// Call after the controllers. `counts`: whether the round had rows.
   void end_round(bool counts);
-  /// What changed in this round, for the user. Empty: nothing to wait for.
+  /// Changes in this round, for the user. Empty if there is nothing to wait for.
   [[nodiscard]] const std::string& changes() const { return changes_; }
-  /// In rounds; 0: no slow loops.
+  /// Length of a window in rounds; 0 without slow loops.
   [[nodiscard]] double window() const { return window_; }
 
  private:

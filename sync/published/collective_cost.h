@@ -19,9 +19,9 @@ struct SparseBytes {
   double positions = 0;
 };
 
-/// All entries from each device to each.
+/// Each device sends all its entries to every other device.
 double gather_seconds(const LinkCost& link, std::size_t world, const SparseBytes& bytes);
-/// One device's positions to all, then a sum of the values at these positions, by a ring or a tree.
+/// One device broadcasts its positions. Then the values at these positions are summed by a ring or a tree.
 double shared_ring_seconds(const LinkCost& link, std::size_t world, const SparseBytes& bytes);
 double shared_tree_seconds(const LinkCost& link, std::size_t world, const SparseBytes& bytes);
 /// A dense sum by a ring or a tree.
@@ -36,8 +36,8 @@ inline constexpr FactField kept_fields[] = {
 /// Maximum ratio of a device's residual to its gradient; 0 if no device contributes.
 double kept_ratio(const Inputs& inputs);
 
-/// Detects residuals too large for shared positions: from a limit on, until the ratio has halved. Its memory
-/// is the mean ratio, negative while too large; 0: none yet.
+/// Detects residuals too large for shared positions: above a limit, until the ratio has halved. `memory`
+/// holds the mean ratio, negative while too large; 0 before the first ratio.
 class KeptLimit {
  public:
   KeptLimit(double limit, double& memory) : limit_(limit), memory_(memory) {}

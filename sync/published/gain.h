@@ -14,8 +14,8 @@ namespace rivulet::sync::policy {
 /// Two definitions published under one name. Their thresholds are not comparable.
 enum class GainKind : std::uint8_t {
   squared,    ///< |C(e)|^2 / |e|^2, e: gradient and residual. Used by the papers (GraVAC, ScaDLES)
-  unsquared,  ///< |C(e)| / |g|, g: gradient alone. Used by their code: rises to 1 as the residual fills, also
-              ///< with noise
+  unsquared,  ///< |C(e)| / |g|, g: gradient alone. Used by their code. Rises to 1 as the residual fills, even
+              ///< with pure noise
 };
 inline constexpr Key gain_key(std::string_view name, std::string_view text) {
   return {.name = name,
@@ -41,21 +41,21 @@ inline constexpr std::array gain_fields{
 /// Index of the gain fields in Facts::measurements; nothing if no controller needs them.
 std::optional<std::size_t> place_of_gains(const Controllers& controllers);
 
-/// Gain of the largest values, a share `keep`, of a device's contribution; 0 without contribution.
+/// Gain if a device sends the largest values, a share `keep`, of its contribution; 0 without contribution.
 /// Interpolates linearly between the shares in the facts.
 double gain_of(const Inputs& inputs, std::size_t rank, double keep, GainKind kind);
-/// Mean over the devices with rows; 0: none has rows.
+/// Mean gain over the devices with rows; 0 if no device has rows.
 double mean_gain(const Inputs& inputs, double keep, GainKind kind);
 GainKind gain_kind(std::string_view text);
-/// Whether this round has an exchange. Only such rounds count for gains, since the next round announces the
-/// rows of a deferred one again.
+/// Whether this round has an exchange. Only such rounds count for gains, since the rows of a
+/// deferred round are announced again in the next one.
 bool is_exchanged(const Inputs& inputs, const RoundPlan& plan);
 /// Rows per step of this device.
 double step_rows(const Inputs& inputs, std::size_t rank);
-/// Mean over the devices with rows.
+/// Mean rows per step over the devices with rows.
 double step_rows(const Inputs& inputs);
 
-/// A running mean in which a value counts half after this many others.
+/// Running mean in which the weight of a value halves after `rounds` newer values.
 class HalfLife {
  public:
   explicit HalfLife(double rounds) {
@@ -69,9 +69,9 @@ class HalfLife {
   double weight_ = 1;
 };
 
-/// Gates the next round, and sends this round's contributions as topk of `keep`, or dense from 1 on.
+/// Gates the next round, and sends this round's contributions as topk with ratio `keep`, or dense if it is 1.
 void gate(const Inputs& inputs, double keep, RoundPlan& plan);
-/// "73 %".
+/// Formats a share as "73 %".
 std::string percent(double share);
 
 }  // namespace rivulet::sync::policy

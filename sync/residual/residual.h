@@ -28,17 +28,17 @@ struct SlotBytes {
 class Residual {
  public:
   /// `of_deltas`: the group sums deltas of local steps instead of gradients, in a different unit.
-  /// `delta_per_gradient`: their ratio, how far a gradient moves the parameters in the end.
+  /// `delta_per_gradient`: ratio of the two units, as total change of the parameters per gradient.
   explicit Residual(const ContributionShape& shape, bool of_deltas = false, double delta_per_gradient = 1)
       : shape_(shape), of_deltas_(of_deltas), delta_per_gradient_(delta_per_gradient) {}
   [[nodiscard]] bool of_deltas() const noexcept { return of_deltas_; }
-  /// Converts the residual to deltas or to gradients, so that it moves the parameters as far as before,
-  /// momentum included. One pass if the unit changes.
+  /// Converts the residual to deltas or to gradients, so that its effect on the parameters stays
+  /// the same, momentum included. One pass if the unit changes.
   void become(bool of_deltas);
 
-  /// Stages the residual + weight * the parameters of `mine` [P + B], followed by its buffers: what this
-  /// round has to send. Does not read `mine` with weight 0. Valid until commit(), drop() or resolve(). 3
-  /// passes over P. `marks`: left() will show what was sent; costs one pass more, and one for each slot.
+  /// Stages the contribution of this round: residual + weight * the parameters of `mine` [P + B], then its
+  /// buffers. Does not read `mine` at weight 0. Valid until commit(), drop() or resolve(). 3 passes over P.
+  /// `marks`: left() will show the sent elements; costs one more pass, and one for each slot.
   GradientView stage(const GradientView& mine, double weight, bool marks = false);
   /// Records that the staged weight is a guess for this many local rows.
   void guess(double weight, std::uint32_t own_rows) noexcept { guess_ = {weight, own_rows}; }
@@ -55,11 +55,11 @@ class Residual {
   void sent(const GradientView& numbers, std::uint64_t bytes);
   /// Removes everything.
   void sent_all();
-  /// Keeps the staged rest as the residual. Drops non-finite elements, whose sum could never be applied.
+  /// Keeps the unsent staged part as the residual. Drops non-finite elements: their sum is never applied.
   void commit();
   void drop() noexcept { is_staged_ = false; }
   [[nodiscard]] bool is_staged() const noexcept { return is_staged_; }
-  /// [P], non-zero where staged elements were sent; empty if stage() got no `marks`.
+  /// [P], non-zero where staged elements were sent; empty if stage() was called without `marks`.
   [[nodiscard]] GradientView left();
 
   /// Sets the state that the residual belongs to; `rows`: its row clock.
@@ -72,7 +72,7 @@ class Residual {
   /// offsets moved, or the sum was not finite) does not include it. `mine`: the last staged contribution;
   /// corrects a guessed weight, using the rows that the target added. Returns the norm of the lost residual.
   double resolve(const Stamp& target, std::uint64_t rows, const GradientView& mine = {});
-  /// Rewrites the residual as the parameters were rewritten: change(GradientView [P]).
+  /// Applies change(GradientView [P]) to the residual, after it was applied to the parameters.
   template <class Change>
   void rewrite(const Change& change) {
     if (empty()) return;
@@ -84,12 +84,12 @@ class Residual {
     drop();
     norm_ = 0;
   }
-  /// Restores a residual saved with a state: `numbers` [P], of deltas or of gradients.
+  /// Restores a residual saved with a state: `numbers` [P], in units of deltas or gradients.
   void restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers, bool of_deltas);
   [[nodiscard]] const Stamp& stamp() const noexcept { return stamp_; }
   [[nodiscard]] bool empty() const noexcept { return !(norm_ > 0); }
   [[nodiscard]] double norm() const noexcept { return norm_; }
-  /// Since construction.
+  /// Bytes sent since construction.
   [[nodiscard]] const SlotBytes& slot_bytes() const noexcept { return slot_bytes_; }
   /// [P]; empty if there is no residual.
   [[nodiscard]] std::span<const std::byte> numbers() const noexcept;

@@ -19,8 +19,9 @@ namespace rivulet::sync {
 /// requested rows.
 double guess_weight(const policy::Schedule& schedule, std::uint32_t rank, std::uint32_t rows);
 
-/// The second half of a round: sums the contributions. What may be sent before the plan is known leaves with
-/// the facts or right after them. Private to SyncSession. Owner: the train thread. Only wait() waits.
+/// The second half of a round: sums the contributions. Contributions that may be sent before the plan is
+/// known leave with the facts or right after them. Private to SyncSession. Owner: the train thread. Only
+/// wait() waits.
 ///
 ///   enter -> [send_behind_facts] -> see(plan) -> [poll until done: wasted contributions]
 ///         -> [begin -> poll until done -> agreed()] -> finish
@@ -41,14 +42,14 @@ class ContributionExchange {
 
   /// Whether contributions are sent before the plan, in a round with this schedule.
   [[nodiscard]] bool speculates(const policy::Schedule& schedule) const;
-  /// Begins a round. Returns the payload for the message of the facts, of the length expects().
+  /// Begins a round. Returns the payload to send with the facts, expects() bytes long.
   std::span<const std::byte> enter(const policy::Schedule& schedule, const Facts& facts,
                                    const GradientView& mine);
   /// Sends the contribution right after the facts, if the schedule requires it.
   Status send_behind_facts(const GradientView& mine);
-  /// Call when the plan is known. pending: a wasted contribution is still being sent.
+  /// Call when the plan is known. Returns pending while a wasted contribution is still being sent.
   Progress see(const Round& round);
-  /// Payload bytes with each device's facts in the next round.
+  /// Payload bytes sent with each device's facts in the next round.
   [[nodiscard]] std::size_t expects(const policy::Schedule& next) const;
 
   Progress begin(const Round& round, FactsExchange& facts, const GradientView& mine);
@@ -72,7 +73,7 @@ class ContributionExchange {
   const Parts parts_;
   policy::Schedule schedule_;  ///< schedule of this round
   std::uint64_t round_ = 0;
-  std::uint64_t draw_ = 0;  ///< seed for compressors that choose randomly
+  std::uint64_t draw_ = 0;  ///< seed for compressors that select randomly
   std::uint32_t rows_ = 0;  ///< rows of this device
   Speculation speculation_;
   enum class Sent : std::uint8_t { nothing, with_facts, behind_facts };
@@ -80,10 +81,10 @@ class ContributionExchange {
   SpeculationOutcome outcome_ = SpeculationOutcome::none;
   std::vector<std::byte> payload_;                 ///< sent with the facts
   std::unique_ptr<SpeculativeAggregation> early_;  ///< null: none so far
-  std::string early_collective_;                   ///< its collective
+  std::string early_collective_;                   ///< collective of early_
   std::size_t early_bytes_ = 0;                    ///< size of its payloads, for which receives are posted
   std::map<std::string, std::unique_ptr<Aggregation>, std::less<>> aggregations_;
-  Aggregation* running_ = nullptr;  ///< one of those
+  Aggregation* running_ = nullptr;  ///< the running one of aggregations_
   GradientView agreed_;
   Error error_;
 };

@@ -114,7 +114,7 @@ bool MessageFacts::peer_requested_sync() {
   return called;
 }
 
-/// Done when all tickets are.
+/// Returns done when all tickets are done.
 Progress MessageFacts::poll_pending() {
   Progress all = Progress::done;
   for (const Ticket t : pending_) {

@@ -35,15 +35,15 @@ class FactsExchange {
   virtual void peers_are_due() = 0;
   /// Whether a peer's facts of the next round have arrived. Never waits.
   [[nodiscard]] virtual bool peer_entered() = 0;
-  /// Whether one of them requests an early synchronization (flag_early). Never waits.
+  /// Whether a peer requests an early synchronization (flag_early). Never waits.
   [[nodiscard]] virtual bool peer_requested_sync() = 0;
   virtual Progress poll() = 0;
   /// While poll() is pending: as Transport::wait(), for the next missing part.
   virtual bool wait() { return false; }
-  /// After done: the round that follows `last`. Errors: protocol, diverged (the facts cannot belong to one
-  /// round).
+  /// Call after done. Returns the round that follows `last`. Errors: protocol, diverged (the facts cannot
+  /// belong to one round).
   virtual Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) = 0;
-  /// After finish(): posts receives for the next round, with room for a section after each head
+  /// Call after finish(). Posts receives for the next round, with room for a section after each head
   /// (section_room()), followed by the payload.
   virtual void expect(std::size_t section_bytes, std::size_t payload_bytes) = 0;
   /// Until the next begin(): the sum of the payloads received with the facts; read-only. Errors: as
@@ -51,11 +51,12 @@ class FactsExchange {
   virtual Result<GradientView> add_up(const Exchange& exchange) = 0;
 };
 
-/// Chooses by the transport's capabilities.
+/// Chooses the implementation by the transport's capabilities.
 std::unique_ptr<FactsExchange> make_facts_exchange(const FactsExchange::Parts& parts);
 /// One message between each pair of ranks.
 std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& parts);
-/// One shared object for all ranks, which also share the resulting round. The transport must gather.
+/// One shared object for all ranks, which also share the resulting round. The transport must support
+/// gathering.
 std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts);
 
 /// Room in bytes for a section after the head: enough for the rows of each local step if the device reads one

@@ -54,8 +54,8 @@ class GatheredFacts final : public FactsExchange {
   Ticket pending_;
   std::vector<std::byte> my_section_;
   std::shared_ptr<Gathered> contributed_;    ///< heads of this round
-  std::shared_ptr<const Heads> heads_;       ///< null: not received yet
-  std::shared_ptr<Gathered> sections_;       ///< null: none announced, or not received yet
+  std::shared_ptr<const Heads> heads_;       ///< null until received
+  std::shared_ptr<Gathered> sections_;       ///< null if none is announced, and until received
   std::shared_ptr<const PayloadSum> total_;  ///< sum of this round's payloads
 };
 
@@ -137,7 +137,7 @@ Status GatheredFacts::read_sections(FactsTable& table) const {
   return ok();
 }
 
-/// Null: a section is invalid.
+/// Returns null if a section is invalid.
 std::shared_ptr<const Round> GatheredFacts::make_round(const Round& last) const {
   FactsTable table = heads_->table;
   if (!read_sections(table)) return nullptr;

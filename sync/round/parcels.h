@@ -9,8 +9,9 @@
 
 namespace rivulet::sync {
 
-/// Exchanges bytes between some ranks whose lengths only the senders know: per parcel a checked header, then
-/// exactly as many bytes as it specifies. Private to SyncSession. Owner: the train thread. Only wait() waits.
+/// Exchanges parcels of bytes between some ranks. Only the sender knows a parcel's length, so each begins
+/// with a checked header that specifies it. Private to SyncSession. Owner: the train thread. Only wait()
+/// waits.
 class ParcelExchange {
  public:
   /// How its parcels are sent. `wire_id`: in the header's compressor field.
@@ -31,24 +32,24 @@ class ParcelExchange {
   };
   struct Incoming {
     std::uint32_t peer = 0;
-    std::size_t most = 0;  ///< bytes
+    std::size_t most = 0;  ///< maximum length in bytes
     std::size_t unit = 1;  ///< the length is a multiple of this
   };
-  /// Two ranks use the same order on both sides. With Peers::have_time a peer's silence counts only after
-  /// peers_are_due(): it may not have sent or posted its receives yet.
+  /// Both ranks must list their common parcels in the same order. With Peers::have_time a peer's silence
+  /// counts only after peers_are_due(): it may not have sent or posted its receives yet.
   void begin(std::uint64_t round, std::vector<Outgoing> outgoing, std::span<const Incoming> incoming,
              Peers peers);
   void peers_are_due();
-  /// Errors of failed: protocol (names the peer), or the transport's.
+  /// After failed, error() is protocol (names the peer), or the transport's.
   Progress poll();
-  /// While poll() is pending: as Transport::wait(), for the next missing one.
+  /// While poll() is pending: as Transport::wait(), for the next missing parcel.
   bool wait();
   [[nodiscard]] const Error& error() const { return error_; }
   struct Received {
     std::uint32_t peer = 0;
     std::span<const std::byte> bytes;
   };
-  /// After done, until clear() or begin(): in the order of `incoming`.
+  /// Parcels in the order of `incoming`. Valid after done, until clear() or begin().
   [[nodiscard]] std::vector<Received> received() const;
   void clear();
 

@@ -14,12 +14,12 @@ struct RoundTotals {
   std::uint64_t rows = 0;
   std::uint64_t correct = 0;
   double loss_sum = 0;
-  std::uint32_t contributors = 0;  ///< ranks with a weight
+  std::uint32_t contributors = 0;  ///< ranks with a non-zero weight
   bool operator==(const RoundTotals&) const = default;
 };
 
 /// What all devices of a view compute from the facts of a round: equal on all, immutable, and shared by
-/// devices in one process. Before the first facts it has the first plan.
+/// devices in one process. The round before the first facts has the first plan.
 struct Round {
   Round(FactsTable facts, policy::PolicyState next, std::shared_ptr<ShareCheck> check);
 
@@ -27,7 +27,7 @@ struct Round {
   const policy::PolicyState state;  ///< start of the next round's plan; `last` is this round's plan
   const std::uint64_t plan_hash;    ///< hash of plan and table
   const RoundTotals totals;
-  mutable SharedWork work;  ///< results derived from it
+  mutable SharedWork work;  ///< results derived from this round
 
   [[nodiscard]] const policy::RoundPlan& plan() const noexcept { return state.last; }
   bool operator==(const Round& other) const {

@@ -25,7 +25,7 @@
 
 namespace rivulet::sync {
 
-/// The catalogs. Production code passes the built-in catalogs; tests add entries.
+/// Catalogs of a session. Production code passes the built-in catalogs; tests add entries.
 struct SyncCatalog {
   std::span<const policy::ControllerEntry* const> controllers;
   std::span<const CompressorEntry* const> compressors;
@@ -49,7 +49,7 @@ struct SessionConfig {
   return std::max(std::size_t{96} * 1024, row + row / 64 + 4096);  // deflating may make it longer
 }
 
-/// One round of synchronization behind begin/poll: facts, plan, payload. If the plan is predictable
+/// Rounds of synchronization, each with facts, plan and payload. If the plan is predictable
 /// (sync/round/speculation.h), the payload is sent with the facts; the calls are the same. Part of a View.
 ///
 ///   begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->  finish(applied)
@@ -67,13 +67,13 @@ class SyncSession {
   SyncSession(const SyncSession&) = delete;
   SyncSession& operator=(const SyncSession&) = delete;
 
-  /// Call before begin_facts(), if the current schedule has this rank send rows (Schedule::injection). For
-  /// each rank up to injected_bytes_max() bytes; the entry of this rank is ignored.
+  /// Call before begin_facts(), if the current schedule has this rank send rows (Schedule::injection).
+  /// `for_rank`: up to injected_bytes_max() bytes for each rank; the entry of this rank is ignored.
   void send_rows(std::vector<std::vector<std::byte>> for_rank);
   /// Injected rows received with the facts, until the next begin_facts().
   [[nodiscard]] std::vector<ParcelExchange::Received> injected_rows() const;
 
-  /// begin_facts() needs the contribution of devices with rows.
+  /// Whether begin_facts() needs the contribution of a device with rows.
   [[nodiscard]] bool speculates() const;
   /// Predicted weight of `rows` of this rank in the agreed sum, if others contribute as requested.
   [[nodiscard]] double expected_weight(std::uint32_t rows) const;
@@ -81,32 +81,32 @@ class SyncSession {
   /// begin_payload(); used only if speculates() and facts.rows > 0.
   void begin_facts(Facts facts, const FactsSection& section, const GradientView& mine,
                    Peers peers = Peers::due);
-  /// From now on a silent peer counts as not making progress.
+  /// From this call on, a silent peer counts as not making progress.
   void peers_are_due();
   /// Whether a peer's facts of the current round have arrived. Never waits.
   [[nodiscard]] bool peer_entered();
-  /// Whether one of them requests an early synchronization. Never waits.
+  /// Whether a peer requests an early synchronization. Never waits.
   [[nodiscard]] bool peer_requested_sync();
 
-  /// Of this round, after the facts.
+  /// Outcome of this round's early contributions. Call after the facts.
   [[nodiscard]] SpeculationOutcome early() const;
-  /// Only if plan().now.mode is gradients or delta. `mine` [P + B], host memory: the same as for
-  /// begin_facts(), if that got one; ignored at weight 0.
+  /// Call only if plan().now.mode is gradients or delta. `mine` [P + B], host memory: the same as for
+  /// begin_facts(), if it was given one; ignored at weight 0.
   void begin_payload(const GradientView& mine);
   [[nodiscard]] const GradientView& agreed() const;
 
   Progress poll();
   /// While poll() is pending: as Transport::wait(), for the next missing part of the round.
   bool wait();
-  /// This round after the facts, otherwise the last one.
+  /// After the facts, this round; before them, the last round.
   [[nodiscard]] const std::shared_ptr<const Round>& last_round() const;
   [[nodiscard]] const policy::RoundPlan& plan() const { return last_round()->plan(); }
   [[nodiscard]] const FactsTable& table() const { return last_round()->table; }
   /// Input of the next round's plan, apart from its facts.
   [[nodiscard]] const policy::PolicyState& policy_state() const { return last_round()->state; }
-  /// Before the first round: continues after the rounds of another session of the same view. For replays.
+  /// Call before the first round. Continues after another session's rounds of the same view. For replays.
   void resume_from(const policy::PolicyState& state);
-  /// Requested measurements of its controllers in Facts::measurements, in order.
+  /// Measurements that the controllers request in Facts::measurements, in order.
   [[nodiscard]] std::vector<policy::FactField> fact_fields() const;
   [[nodiscard]] const policy::Controllers& controllers() const;
   [[nodiscard]] std::uint64_t round() const { return policy_state().round; }
@@ -114,8 +114,8 @@ class SyncSession {
   void finish(bool applied);
   [[nodiscard]] const Error& error() const;
 
-  /// The last exchange of a clean shutdown: completes when all devices have arrived, so that no close
-  /// interrupts a peer.
+  /// Begins the last exchange of a clean shutdown. It completes when all devices have arrived, so that no
+  /// close interrupts a peer.
   void begin_shutdown_barrier();
 
  private:

@@ -9,9 +9,9 @@ namespace rivulet::sync {
 /// Outcome of contributions sent before the plan was known.
 enum class SpeculationOutcome : std::uint8_t { none, used, wasted };
 
-/// Decides whether contributions leave with the facts, before the plan, if the collective can do that
-/// (AggregationEntry::may_leave_early): when the last rounds were as expected. Depends only on the rounds of
-/// a view, so all its devices decide alike.
+/// Decides whether contributions leave with the facts, before the plan: if the last rounds were as expected
+/// and the collective allows it (AggregationEntry::may_leave_early). Depends only on the rounds of a view, so
+/// all its devices decide alike.
 class Speculation {
  public:
   /// Larger payloads are not speculated: their transfer takes longer than the wait for a plan.
@@ -25,7 +25,7 @@ class Speculation {
   /// that round.
   [[nodiscard]] bool speculates(const policy::Schedule& schedule) const noexcept;
   /// Call after the facts of each round, entered with `schedule`. Returns whether the round was as expected.
-  /// `flushes`: residuals are sent with it, which is never expected.
+  /// `flushes`: the round also sends residuals, which is never expected.
   bool see(const Round& round, const policy::Schedule& schedule, bool flushes);
 
  private:

@@ -11,11 +11,11 @@
 
 namespace rivulet::sync {
 
-/// The contributions of all ranks of a view in one exchange. One object for all, unchanged once it is handed
-/// out.
+/// The contributions of all ranks of a view in one exchange. One object for all ranks, unchanged once it
+/// is handed out.
 struct Gathered {
   explicit Gathered(std::shared_ptr<ShareCheck> check) : work(std::move(check)) {}
-  std::vector<std::vector<std::byte>> of;  ///< by rank; empty: it contributed nothing
+  std::vector<std::vector<std::byte>> of;  ///< by rank; empty if it contributed nothing
   SharedWork work;                         ///< results derived from the contributions
 };
 
@@ -42,7 +42,7 @@ class Gathering {
   [[nodiscard]] virtual bool anything_contributed(Lane lane) = 0;
   /// Returns a peer's contribution to that exchange, empty if it has not arrived. Valid until contribute().
   [[nodiscard]] virtual std::span<const std::byte> received(Lane lane, std::uint32_t rank) = 0;
-  /// Work before any contribution that would be identical on all ranks of this view.
+  /// Work done before any contribution, with results that are the same on all ranks of this view.
   [[nodiscard]] virtual SharedWork& work() = 0;
 };
 

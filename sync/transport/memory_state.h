@@ -113,7 +113,7 @@ struct View {
   Exchange& exchange(Lane lane, std::uint64_t index);
   void leave_exchange(Lane lane, std::uint64_t index);
 
-  std::unique_ptr<SharedWork> work;  ///< null: this view has only messages
+  std::unique_ptr<SharedWork> work;  ///< null: this view uses only messages
   std::array<ExchangesOfLane, lanes_end> exchanges;
   std::vector<Member> members;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Wire> wires;
@@ -256,7 +256,7 @@ struct MemoryNetwork::State {
   Link link;
   TransportConfig config;
   Loss loss;
-  std::shared_ptr<ShareCheck> gathers;  ///< null: there are only messages
+  std::shared_ptr<ShareCheck> gathers;  ///< null: views use only messages
   std::set<std::string, std::less<>> dead;
   std::map<std::string, memory::OwnLink, std::less<>> own_links;  ///< by device id
   std::map<std::uint64_t, memory::View> views;

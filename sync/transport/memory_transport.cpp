@@ -361,7 +361,8 @@ Progress Endpoint::lose(std::uint32_t peer, const char* how) {
   return fail({ErrorCode::peer_lost, rank_name(spec_, peer) + " " + how}, static_cast<int>(peer));
 }
 
-/// Final. Reports the error to all peers immediately, including the rank that caused it, so that it spreads.
+/// Makes the error final. Reports it to all peers immediately, including the rank that caused it, so that it
+/// spreads.
 Progress Endpoint::fail(Error error, int rank) {
   failed_ = true;
   Member& me = view_->members[spec_.rank];

@@ -16,7 +16,7 @@ class MemoryNetwork {
   struct State;  ///< private to memory_*.cpp
   struct Link {
     Duration latency{};
-    double bytes_per_second = 0;  ///< 0 = infinite; one queue per direction and pair
+    double bytes_per_second = 0;  ///< 0 = unlimited; one queue per direction and pair
     /// For a device's own link: burst in bytes that passes without delay after a pause, as with a token
     /// bucket.
     std::size_t burst_bytes = 0;
@@ -38,7 +38,7 @@ class MemoryNetwork {
   void gather(std::uint32_t check_every);
   /// Kills the device as kill -9 would: its peers see a closed socket.
   void kill(std::string_view device_id);
-  /// Returns the Connect of one node. `clock`: that of the thread that will own the transport.
+  /// Returns the Connect of one node. `clock`: the clock of the thread that will own the transport.
   Connect connect_for(const Clock& clock);
 
  private:

@@ -61,7 +61,7 @@ class Gathering;
 /// Whether the peers' messages are due, so that their silence counts.
 enum class Peers : std::uint8_t { due, have_time };
 
-/// Names one posted operation. A ticket can be polled any number of times after its operation has finished.
+/// Identifies one posted operation. Can be polled any number of times after the operation has finished.
 struct Ticket {
   std::uint64_t id = 0;
 };
@@ -104,15 +104,16 @@ class Transport {
   /// owner sees its next message without a wake-up by another thread. True: poll again immediately. False: it
   /// did not block, and `wake` will be notified.
   virtual bool wait(Ticket) { return false; }
-  /// Also false if a peer died while nothing was being exchanged. Never waits.
+  /// False after a failure, also if a peer died while nothing was being exchanged. Never waits.
   [[nodiscard]] virtual bool healthy() = 0;
-  /// peer_lost (names rank, id and how it was noticed) | timed_out (no byte within the progress deadline;
-  /// names the rank that was waited for).
+  /// Errors: peer_lost (names rank, id and how it was noticed) | timed_out (no byte within the progress
+  /// deadline; names the rank that was waited for).
   [[nodiscard]] virtual const Error& error() const = 0;
   /// The rank that error() names, or -1.
   [[nodiscard]] virtual int lost_rank() const noexcept = 0;
   [[nodiscard]] virtual TransportCounters counters() const noexcept = 0;
-  /// Closes the transport early. Posted buffers are not touched afterwards, so they may be freed before it.
+  /// Closes the transport early. Posted buffers are not touched afterwards, so they may be freed before the
+  /// transport.
   virtual void close() noexcept {}
   /// For ranks that share memory (gathering.h); null if there are only messages. The same on all ranks of a
   /// view.

@@ -47,7 +47,8 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device)
       [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Cnn>(c); });
 }
 
-/// Planes of the convolutions and their norms, pooled planes with their indices, and a gradient of each.
+/// Memory per row: planes of the convolutions and their norms, pooled planes with their indices, and a
+/// gradient of each.
 ModelNeeds needs(const ModelConfig& config) {
   if (config.input.size() != 3) return {};
   const auto pixels = static_cast<double>(config.input[1] * config.input[2]);

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device)
       [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<LeNet5>(c); });
 }
 
-/// Planes of the two convolutions, pooled planes with their indices, and a gradient of each.
+/// Memory per row: planes of the two convolutions, pooled planes with their indices, and a gradient of each.
 ModelNeeds needs(const ModelConfig& config) {
   const auto outputs = static_cast<double>(config.outputs);
   constexpr double planes = 6 * 28 * 28 + 16 * 10 * 10;

@@ -36,7 +36,7 @@ std::string group_of(const Config& config) {
   return "rivulet." + config.job.name;
 }
 
-/// Partitions of a topic claimed by this device; all of them without claims.
+/// Returns the partitions of a topic that this device claims; all of them if it claims none.
 std::vector<stream::TopicPartition> claimed_of(const Config& config, const std::string& topic, int count) {
   std::vector<stream::TopicPartition> partitions;
   for (const auto& [claimed, partition] : config.source.claims)
@@ -72,7 +72,7 @@ Check topic_check(const Config& config, const std::string& topic) {
   return {name, CheckLevel::ok, fmt::format("{} partition{}", count, count == 1 ? "" : "s"), ""};
 }
 
-/// The first device creates the control topic if it has the right.
+/// Checks a missing control topic. The first device creates it if the user has the right.
 Check absent_control_check(const Config& config, const std::string& topic) {
   const std::string how = "kafka-topics.sh --create --topic " + topic +
                           " --partitions 1 --config message.timestamp.type=LogAppendTime --config "
@@ -91,7 +91,7 @@ Check absent_control_check(const Config& config, const std::string& topic) {
   return {"topic " + topic, CheckLevel::ok, "does not exist yet; the first device creates it", ""};
 }
 
-/// Checks for one partition that the user may read and write.
+/// Checks that the user may read and write one partition.
 Check control_topic_check(const Config& config) {
   const auto& properties = config.source.kafka_properties;
   const auto topic = ControlTopic::name_of(config.job.name);

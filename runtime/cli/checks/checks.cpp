@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* level_names[] = {"ok", "warn", "fail"};
 
-/// Empty if the address can be bound; otherwise the reason.
+/// Returns why the address cannot be bound; empty if it can.
 std::string bind_trouble(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -47,7 +47,7 @@ std::string bind_trouble(const std::string& host, int port) {
   return bound ? "" : std::generic_category().message(error);
 }
 
-/// Missing folders among `dir` and its parents, innermost first.
+/// Returns `dir` and its parents as far as they are missing, innermost first.
 std::vector<std::filesystem::path> missing_folders(std::filesystem::path dir) {
   std::vector<std::filesystem::path> missing;
   std::error_code error;

@@ -23,7 +23,7 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() > most ? out + fmt::format(" and {} more", names.size() - most) : out;
 }
 
-/// Claims of the other members in the last view; nullopt: no view yet.
+/// Returns the claims of the other members in the last view; nullopt if there is no view yet.
 std::optional<std::vector<std::string>> claims_of_others(const Config& config) {
   auto topic = ControlTopic::open(config, false, [] { pause_ms(reading_step_ms); });
   if (!topic || !topic.value().read_all(claim_patience)) return std::nullopt;

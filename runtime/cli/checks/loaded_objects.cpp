@@ -50,7 +50,7 @@ Symbols symbols_of(const dl_phdr_info& info) {
 
 // NOLINTEND(performance-no-int-to-ptr)
 
-/// The number of symbols is not stored; the hash tables imply it.
+/// Returns the number of symbols. It is not stored; the hash tables imply it.
 std::size_t count_of(const Symbols& symbols) {
   if (symbols.sysv_hash != nullptr) return symbols.sysv_hash[1];
   if (symbols.gnu_hash == nullptr) return 0;

@@ -57,7 +57,7 @@ Check threads_check() {
           "reading and training share one core; expect about half the rows per second"};
 }
 
-/// The memory limit of this process's control group in bytes; 0 = none found.
+/// Returns the memory limit of this process's control group in bytes; 0 if none was found.
 double group_limit() {
   for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::ifstream file(path);

@@ -51,7 +51,7 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
           large ? "a constant prediction of this class reaches this accuracy; " + peek : ""};
 }
 
-/// The newest records of these partitions.
+/// Reads the newest records of these partitions.
 TopicReading newest(const Config& config, const std::string& topic, std::vector<int> partitions,
                     std::uint64_t records) {
   return {.properties = config.source.kafka_properties,
@@ -87,7 +87,7 @@ std::vector<Check> topic_rows_checks(const Config& config, const std::string& to
   return checks;
 }
 
-/// Rows per label and partition, in the layout of skew_of().
+/// Returns the number of rows per label and partition, in the layout of skew_of().
 std::vector<double> label_counts(const std::vector<RowSurvey>& of_partition) {
   using sync::policy::label_bins;
   std::map<std::string, std::size_t> places;

@@ -36,7 +36,7 @@ std::string describe(const Evaluation& e) {
   return text + std::visit([](const auto& scores) { return cli::describe(scores); }, e.scores);
 }
 
-/// An undefined share is null.
+/// Returns the share as JSON; null if undefined.
 nlohmann::ordered_json json_of(std::optional<double> value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }

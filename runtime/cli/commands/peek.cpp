@@ -52,7 +52,7 @@ Result<stream::StartOffset> start_of(const std::string& text) {
                fmt::format("--from: expected earliest, latest or an offset of 0 or more, not '{}'", text)};
 }
 
-/// Parses --partitions; empty: `own`, or all if there are none.
+/// Parses --partitions. If it is empty, returns `own`, or all partitions if `own` is empty.
 Result<std::vector<int>> partitions_of(const std::string& text, const std::vector<int>& own, int count,
                                        const std::string& topic) {
   std::vector<int> partitions;
@@ -182,7 +182,8 @@ class PeekCommand final : public Command {
   }
 
  private:
-  /// The device's claims of this topic, from its configuration before topics are overridden.
+  /// Returns the partitions of this topic that the device claims in its configuration, before topics are
+  /// overridden.
   std::vector<int> own_partitions(const Terminal& terminal) const {
     std::vector<int> own;
     for (const auto& [topic, partition] : load_config(config_.input(terminal)).config.source.claims)

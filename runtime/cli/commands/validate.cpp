@@ -66,7 +66,7 @@ class ValidateCommand final : public Command {
     return std::ranges::count(checks, CheckLevel::fail, &Check::level);
   }
 
-  /// A device that cannot read its token would exit immediately.
+  /// Checks the token file: a device that cannot read its token would exit immediately.
   static void add_token(LoadedConfig& loaded) {
     const auto& http = loaded.config.http;
     if (http.listen == "off" || http.token_file.empty()) return;

@@ -41,7 +41,7 @@ std::map<std::string, std::uint64_t> plain(const NodeReport::Counts& counts) {
   return {counts.begin(), counts.end()};
 }
 
-/// Summary from a status page, which has neither CPU time nor memory.
+/// Makes a summary from a status page, which contains neither CPU time nor memory.
 DeviceSummary summary_of(const NodeReport& page) {
   DeviceSummary out;
   out.id = page.id;
@@ -161,7 +161,8 @@ bool Demo::all_in(std::initializer_list<std::string_view> states) const {
   });
 }
 
-/// Starts the feeder while the group forms, so that rows are ready by then. Kafka buffers earlier ones.
+/// Starts the feeder while the group is forming, so that rows are ready when it has formed. Kafka buffers
+/// rows that arrive earlier.
 Status Demo::start_feeder_when_ready() {
   if (!feeder_.empty()) return ok();
   if (!all_in({"forming", "connecting", "training", "waiting", "idle"})) return ok();
@@ -184,7 +185,7 @@ Status Demo::watch() {
       return Error{ErrorCode::unavailable, "the group did not form within 60 s"};
     }
     if (time_is_over()) {
-      return Error{ErrorCode::timed_out, "a device did not exit within 20 s after the training time"};
+      return Error{ErrorCode::timed_out, "a device did not exit within 20 s of the end of the training time"};
     }
     pause_ms(250);
   }
@@ -197,7 +198,7 @@ bool Demo::all_devices_ended() {
                                     [](Child& child) { return child.exit_code().has_value(); });
 }
 
-/// The first cause counts: exit code 75 only means that a peer was lost.
+/// Prefers the original cause of a failure: exit code 75 only means that a peer was lost.
 Status Demo::check_children() {
   for (auto* group : {&broker_, &feeder_})
     for (auto& child : *group)
@@ -274,7 +275,7 @@ void Demo::draw() {
   show_ << render_line(view_) << '\n' << std::flush;
 }
 
-/// Summary from the last seen page, for a device that printed none.
+/// Makes a summary from the last page read, for a device that printed none.
 Summary Demo::last_seen(std::size_t i) const {
   const auto& seen = view_.devices[i];
   Summary summary;

@@ -27,15 +27,15 @@ struct DemoOutcome {
   std::vector<Summary> summaries;  ///< summaries of the started devices
   /// End offsets of the partitions, queried after all devices exited.
   Result<std::vector<stream::LogEnds>> log_ends{std::vector<stream::LogEnds>{}};
-  bool complete = true;  ///< all devices printed a summary; otherwise some come from the last page seen
+  bool complete = true;  ///< all devices printed a summary; otherwise some are from the last page read
   double seconds = 0;    ///< time from the first process start to the last exit
 };
 
-/// Starts a broker, the devices and a feeder as separate processes, shows them, and always stops them all.
-/// Restarts a device that was killed. Owner: the main thread (children die with it).
+/// Starts a broker, the devices and a feeder as separate processes, shows them, and stops all of them in
+/// every case. Restarts a device that was killed. Owner: the main thread (children die with it).
 class Demo {
  public:
-  /// Fills in `plan.brokers` once the embedded broker runs. `show`: output of the live view.
+  /// Sets `plan.brokers` once the embedded broker runs. `show`: stream for the live view.
   Demo(DemoPlan& plan, const Terminal& terminal, std::ostream& show, bool redraw, const StopRequest& stop);
   DemoOutcome play();
 

@@ -19,11 +19,11 @@ struct DeviceEnd {
 enum class Fate : std::uint8_t {
   done,         ///< exited as intended
   start_again,  ///< killed or stopped alone; the group waits for it
-  fatal,        ///< failed by itself, or too often
+  fatal,        ///< failed by itself, or was killed too often
 };
 
-/// Decides how the demo reacts. Signals of a program's own faults (SIGSEGV, SIGABRT, ...) are fatal: a
-/// restart would hide a bug.
+/// Decides how the demo reacts. Signals caused by the program itself (SIGSEGV, SIGABRT, ...) are fatal,
+/// because a restart would hide a bug.
 Fate fate_of(const DeviceEnd& end);
 
 /// "device-2 (pid 123) was killed; restarting it"

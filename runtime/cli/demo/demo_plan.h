@@ -42,11 +42,11 @@ struct DemoPlan {
 
 /// Errors: usage; io (data not found, folder cannot be made).
 Result<DemoPlan> plan_demo(const DemoOptions& options);
-/// Path of this program, for use where it is not in PATH; empty if unknown.
+/// Returns the path of this program, since it may not be in PATH; empty if unknown.
 std::filesystem::path own_program();
 /// Finds the folder with MNIST's four files: `given`, RIVULET_DATA, or examples/mnist/data above the binary.
 Result<std::string> find_demo_data(const std::string& given);
-/// Rates after half the time: the slowest stream becomes four times as fast.
+/// Returns the rates for the second half of the demo: the slowest stream becomes four times as fast.
 std::vector<double> changed_rates(std::vector<double> rates);
 
 std::string device_name(std::size_t index);
@@ -57,13 +57,13 @@ std::string job_file_text(const DemoPlan& plan);
 
 // Arguments of the processes.
 std::vector<std::string> broker_arguments(const DemoPlan& plan);
-/// `seconds`: time to train. A restarted device gets the remaining time, since each process counts from its
-/// start.
+/// `seconds`: training time. A restarted device gets the remaining time, since each process counts from its
+/// own start.
 std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t index, double seconds);
 std::vector<std::string> feeder_arguments(const DemoPlan& plan);
 
-/// Free ports of 127.0.0.1, all different, below the ephemeral range: the kernel would assign ephemeral ports
-/// to others before a device listens. Errors: unavailable.
+/// Returns different free ports of 127.0.0.1 below the ephemeral range: the kernel could assign an ephemeral
+/// port to another process before the device listens. Errors: unavailable.
 Result<std::vector<int>> free_ports(std::size_t count);
 
 }  // namespace rivulet::runtime::cli

@@ -63,7 +63,7 @@ Keys keys_of_topic(const std::string& topic, const std::string& job, int partiti
           {"source.partitions", fmt::format("[{}]", fmt::join(mine, ", "))}};
 }
 
-/// Parses "[1, 28, 28]"; empty: none.
+/// Parses "[1, 28, 28]"; returns an empty list if there is no shape.
 std::vector<std::int64_t> shape_in(const std::string& list) {
   std::vector<std::int64_t> shape;
   for (const char* at = list.data(); at != list.data() + list.size();) {
@@ -123,8 +123,9 @@ Result<RowSurvey> survey_of(const Config& config, const std::vector<std::string>
   return survey;
 }
 
-/// Adds keys that bring features near mean 0 and deviation 1. Scale stays "auto" (adapts) where the format
-/// supports it; a shift preserves what narrowing to 32 bits would lose. Raw rows get both as constants.
+/// Adds keys that bring features near mean 0 and deviation 1. Scale stays "auto" (adaptive) where the format
+/// supports it; a shift then preserves digits that narrowing to 32 bits would lose. Raw rows get constants
+/// for both.
 void add_scale(Keys& keys, const Keys& unscaled, const Config& plain, const RowSurvey& survey,
                const Guess& guess, std::vector<std::string>& notes) {
   if (const auto shifts = survey.shifts(); !shifts.empty()) {

@@ -18,13 +18,14 @@ struct TopicConfig {
   std::vector<std::string> notes;  ///< notes for the user on guessed and missing keys
 };
 
-/// `brokers`: --brokers, --set and similar input; overrides guesses. Reads the newest `rows` records of all
-/// partitions. Errors: unavailable (broker, topic, no records, no guess possible), invalid_config (the
-/// brokers).
+/// `brokers`: --brokers, --set and similar input; takes precedence over guesses. Reads the newest `rows`
+/// records of all partitions. Errors: unavailable (broker, topic, no records, no guess possible),
+/// invalid_config (the brokers).
 Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::string& topic,
                                       const std::string& target, std::uint64_t rows, const StopRequest& stop);
 
-/// The same from records already read. `partitions`: of the topic; `job`: its name. Pure except for ${...}.
+/// The same for records that were read before. `partitions`: number of partitions of the topic; `job`: name
+/// of the job. Pure except for ${...}.
 Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::string& topic,
                                         const std::string& job, const std::string& target, int partitions,
                                         const std::vector<std::string>& records);

@@ -15,20 +15,20 @@ class FeatureRanges {
  public:
   /// One column per name.
   explicit FeatureRanges(std::vector<std::string> names);
-  /// NaN: the row has no such value.
+  /// Adds one row. NaN stands for a missing value.
   void add(std::span<const float> features);
   /// Renders minimum, mean, deviation and maximum per column; one line for all if there are many or the
-  /// format scales them alike. If features are badly scaled, adds the keys that correct it. Empty for fewer
-  /// than two rows.
+  /// format scales them alike. If features are badly scaled, adds the keys that correct it. Empty if there
+  /// are fewer than two rows.
   [[nodiscard]] std::string describe(const Config::Decode& decode) const;
   /// The same table for a regression target, without advice: targets are not scaled.
   [[nodiscard]] std::string describe_target() const;
-  /// Scale and shift for mean 0 and deviation 1, either one each or one per feature.
+  /// Scale and shift for mean 0 and standard deviation 1: one value for all features, or one per feature.
   struct Advice {
     std::vector<double> scale;
     std::vector<double> shift;
   };
-  /// nullopt: the features are well scaled, or there were fewer than two rows.
+  /// Returns nullopt if the features are well scaled, or if there were fewer than two rows.
   [[nodiscard]] std::optional<Advice> advice(const Config::Decode& decode) const;
 
  private:
@@ -55,7 +55,7 @@ class FeatureRanges {
   std::uint64_t rows_ = 0;
 };
 
-/// A number as such, several as a list, in TOML.
+/// Returns one value as a TOML number, several as a TOML list.
 std::string toml_of(const std::vector<double>& values);
 
 }  // namespace rivulet::runtime::cli

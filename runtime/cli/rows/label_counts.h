@@ -16,18 +16,18 @@ namespace rivulet::runtime::cli {
 /// labels separately and the rows of all others together. One thread.
 class LabelCounts {
  public:
-  /// `text`: not numeric in its record, and not resolved by a configured list.
+  /// `text`: the label is not numeric in its record and not in a configured list.
   void add(std::string_view label, bool text = false);
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   struct Share {
     std::string label;
     std::uint64_t rows = 0;
   };
-  /// Most frequent first; ties in the order of a class list.
+  /// Returns labels and their rows, most frequent first; ties in the order of a class list.
   [[nodiscard]] std::vector<Share> shares() const;
-  /// Each label once: numbers by value, then text.
+  /// Returns the distinct labels: numbers by value, then text.
   [[nodiscard]] std::vector<std::string> in_order() const;
-  /// Baseline with the majority class and its share; empty without labels.
+  /// Describes the baseline: the majority class and its share. Empty without labels.
   [[nodiscard]] std::string largest() const;
   /// Table for the user: rows and share of each label, the baseline, and the key to write if the configured
   /// list does not match these labels. Only for a classification. Empty without labels.

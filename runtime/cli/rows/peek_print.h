@@ -15,8 +15,8 @@ struct PeekedRow {
   std::int64_t timestamp_ms = 0;
   std::span<const float> features;
   std::span<const float> targets;
-  std::string_view label = {};              ///< label as written in the record; empty: same as the target
-  std::span<const std::string> names = {};  ///< names of the first features; empty: unnamed
+  std::string_view label = {};              ///< label as written in the record; empty if equal to the target
+  std::span<const std::string> names = {};  ///< names of the first features; empty if unnamed
 };
 
 /// Renders position, label, targets, shape, minimum, maximum, mean and the first named values; for image

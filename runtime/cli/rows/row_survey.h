@@ -24,9 +24,9 @@ class RowSurvey {
   void drop(DropReason reason, std::string_view label, std::string_view detail);
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
-  /// Rows excluded by 'where'; in neither rows() nor dropped().
+  /// Returns the number of rows excluded by 'where'; they count in neither rows() nor dropped().
   [[nodiscard]] std::uint64_t filtered() const noexcept { return filtered_; }
-  /// Receives the decoder's findings on precision lost by narrowing: sentences, and one shift per feature
+  /// Copies the decoder's findings about precision lost by narrowing: sentences, and one shift per feature
   /// that avoids the loss. Both are empty if nothing is lost.
   void take_narrowing(const stream::Decoder& decoder);
   [[nodiscard]] const std::vector<std::string>& narrowing() const noexcept { return narrowing_; }

@@ -26,7 +26,7 @@ constexpr std::array other_target_names{"target", "quality", "y"};
 constexpr std::array order_names{"id",  "ts",   "time",  "timestamp", "datetime", "date",
                                  "seq", "uuid", "epoch", "sequence",  "offset",   "index"};
 
-/// The last part of a path in lower case.
+/// Returns the last part of a path in lower case.
 std::string last_name(const std::string& path) {
   std::string name = path.substr(path.rfind('.') + 1);
   std::transform(name.begin(), name.end(), name.begin(),
@@ -63,7 +63,7 @@ const GuessedField* named_target(const GuessedFields& fields) {
   return nullptr;
 }
 
-/// The only text field with few values; for unnamed columns the last one, by convention.
+/// Returns the only text field with few distinct values; for unnamed columns, the last column, by convention.
 const GuessedField* likely_target(const GuessedFields& fields) {
   const GuessedField* found = nullptr;
   std::size_t likely = 0;
@@ -99,7 +99,8 @@ void say(Guess& guess, const std::string& key, const std::string& value) {
   guess.keys.emplace_back(key, value);
 }
 
-/// Number of classes if labels are 0, 1, 2, ... without large gaps: usable as class numbers.
+/// Returns the number of classes if the labels are 0, 1, 2, ... without large gaps, so that they can be class
+/// numbers.
 std::optional<std::size_t> class_numbers(const GuessedField& field) {
   const auto labels = field.values.in_order();
   for (const auto& label : labels) {
@@ -154,7 +155,7 @@ std::string share_of(std::uint64_t part, std::uint64_t all) {
   return fmt::format("{:.3g} %", 100.0 * static_cast<double>(part) / static_cast<double>(all));
 }
 
-/// Adds notes on a feature that some rows lack, or with values that may mean "missing".
+/// Adds notes on a feature that is missing in some rows, or has values that may mean "missing".
 void add_gaps(Guess& guess, std::vector<std::string>& gaps, const GuessedFields& fields,
               const GuessedField& field) {
   if (const auto lack = fields.rows - field.rows; lack > 0)
@@ -170,7 +171,8 @@ void add_gaps(Guess& guess, std::vector<std::string>& gaps, const GuessedFields&
       field.name, fmt::join(codes, " or ")));
 }
 
-/// Fields other than the target that are numbers in half of the rows or more. Notes why others are omitted.
+/// Returns fields other than the target that are numeric in at least half of the rows. Adds notes on why
+/// others are omitted.
 std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, const GuessedField& target) {
   std::vector<std::string> features;
   std::vector<std::string> order;
@@ -196,7 +198,8 @@ std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, 
   for (std::size_t i = 0; i < gaps.size() && i < most_shown; ++i) guess.notes.push_back(gaps[i]);
   if (gaps.size() > most_shown)
     guess.notes.push_back(
-        fmt::format("and {} more features with missing values or such codes", gaps.size() - most_shown));
+        fmt::format("and {} more notes on missing values, or on codes that may stand for them",
+                    gaps.size() - most_shown));
   if (!guess.codes.empty())
     guess.notes.push_back(fmt::format("if these codes stand for missing values: decode.{}.missing = [{}]",
                                       fields.format, fmt::join(guess.codes, ", ")));

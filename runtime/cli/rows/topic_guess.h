@@ -10,7 +10,7 @@
 #include "core/result.h"
 #include "runtime/cli/rows/label_counts.h"
 
-/// Guesses a configuration from some of a topic's records. Pure.
+/// Guesses a configuration from a sample of a topic's records. Pure.
 namespace rivulet::runtime::cli {
 
 /// Keys with TOML values, and notes for the user.
@@ -36,7 +36,7 @@ struct GuessedField {
   bool mixed = false;                 ///< nested lists, or lists of different lengths
   LabelCounts values;                 ///< single numbers, texts, true and false
 
-  /// True for a number or list that half of the rows or more have.
+  /// True if the field is a number or a list of numbers and occurs in at least half of the rows.
   [[nodiscard]] bool feature_of(std::uint64_t all_rows) const {
     return !mixed && texts == readable && rows > 0 && rows * 2 >= all_rows &&
            (length || numbers + texts == rows);
@@ -49,22 +49,23 @@ struct GuessedFields {
   std::vector<GuessedField> all;
   std::uint64_t rows = 0;
   std::uint64_t broken = 0;                                  ///< records or lines that are not rows
-  bool named = true;                                         ///< false: columns have only indices
+  bool named = true;                                         ///< false if columns have only indices
   std::vector<std::pair<std::string, std::string>> besides;  ///< further keys of the format
 };
 
-/// nullopt: not this format.
+/// Return nullopt if the records do not have this format.
 std::optional<GuessedFields> json_fields(const std::vector<std::string>& records);
 std::optional<GuessedFields> csv_fields(const std::vector<std::string>& records);
 std::optional<Guess> raw_guess(const std::vector<std::string>& records);
 
 /// Returns the texts without framing (stream/text_body.h), as decoders read them.
 std::vector<std::string> bodies_of(const std::vector<std::string>& records);
-/// Explains why most records fit no format: binary in Confluent's framing, or JSON without objects. Empty: no
-/// such reason.
+/// Explains why most records fit no format: binary in Confluent's framing, or JSON without objects. Empty if
+/// neither applies.
 std::string no_rows(const std::vector<std::string>& records);
 
-/// Values that may mean "missing": known codes such as -999 or 65535, repeated, far from all others.
+/// Returns values that may mean "missing": known codes such as -999 or 65535 that are repeated and far from
+/// all other values.
 std::vector<double> codes_of(const GuessedField& field);
 
 }  // namespace rivulet::runtime::cli

@@ -45,7 +45,7 @@ std::vector<std::string> lines_of(const std::vector<std::string>& records) {
   return lines;
 }
 
-/// True without control characters other than tab and CR.
+/// True if the text contains no control characters other than tab and CR.
 bool is_text(const std::vector<std::string>& lines) {
   return !lines.empty() && std::all_of(lines.begin(), lines.end(), [](const std::string& line) {
     return std::all_of(line.begin(), line.end(), [](char c) {

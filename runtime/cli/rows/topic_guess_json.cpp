@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 constexpr int deepest = 16;
 constexpr std::size_t most_fields = 1000;
 
-/// The label as decoders see it: text, true and false unchanged, numbers in shortest form.
+/// Returns the label as decoders read it: text, true and false are unchanged, numbers are in shortest form.
 std::string label_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "true" : "false";

@@ -31,8 +31,8 @@ bool seen_end(const stream::PartitionState& p) {
   return p.high_watermark >= 0;
 }
 
-/// End offset of each partition when first seen; -1: not seen yet. Later records are not awaited, since a
-/// live topic has no end.
+/// End offset of each partition when it was first known; -1 if not known yet. Reading does not wait for later
+/// records, since a live topic has no end.
 using Ends = std::vector<std::int64_t>;
 
 void note_ends(States states, Ends& ends) {
@@ -102,7 +102,7 @@ class Reading {
   }
 
  private:
-  /// Waits for a broker that does not answer until the deadline; then the others are read.
+  /// Waits until the deadline for a broker that does not answer; then reads the other partitions.
   [[nodiscard]] bool waits() const {
     return !std::ranges::all_of(source_.partitions(), seen_end) && now_ < began_ + broker_deadline;
   }

@@ -10,7 +10,7 @@
 #include "runtime/process/signals.h"
 #include "stream/open.h"
 
-/// Reads a topic's records for inspection: joins no group, commits no offset.
+/// How to read a topic's records for inspection. Reading joins no group and commits no offset.
 namespace rivulet::runtime::cli {
 
 struct TopicReading {
@@ -20,20 +20,20 @@ struct TopicReading {
   std::vector<int> partitions;  ///< existing partitions
   stream::StartOffset start;    ///< latest: the newest `records`, split evenly over partitions
   std::uint64_t records = 10;
-  Duration longest = std::chrono::hours(24);  ///< maximum time; the records read until then suffice
+  Duration longest = std::chrono::hours(24);  ///< maximum time; then the records read so far suffice
 };
 
-/// Passes records to `use` until it returns false, until every partition has reached its end as of the start,
-/// or until no record arrives for 5 s, as with an open transaction. Checks `stop` ten times a second. A
-/// record's bytes are valid only during the call. Errors: unavailable (also: a partition without a leader's
-/// answer for 10 s, named, after reading the others), invalid_config.
+/// Passes records to `use` until it returns false, until every partition has reached the end it had at the
+/// start, or until no record arrives for 5 s (for example because of an open transaction). Checks `stop` ten
+/// times a second. A record's bytes are valid only during the call. Errors: unavailable (also if the leader
+/// of a partition does not answer for 10 s: reads the other partitions first, then names it), invalid_config.
 Status read_topic(const TopicReading& reading, const StopRequest& stop,
                   const std::function<bool(const Record&)>& use);
 
 /// Consumer group name for reads of a job's topics, for access control lists; empty without a job name.
 std::string peek_group(const std::string& job);
 
-/// Returns a topic's number of partitions; waits 10 s at most. Errors: unavailable.
+/// Returns a topic's number of partitions. Waits up to 10 s. Errors: unavailable.
 Result<int> partitions_in(const stream::Properties& properties, const std::string& topic);
 
 }  // namespace rivulet::runtime::cli

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 constexpr Duration sure_after = seconds(30);
 constexpr std::uint64_t many = 10;
 constexpr Duration silence_patience = seconds(15);
-// A longer transaction has a producer that died or never finished it.
+// If a transaction takes longer, its producer has died or forgotten to end it.
 constexpr Duration transaction_patience = minutes(1);
 constexpr Duration stalled_after = minutes(2);
 constexpr Duration unsaved_after = minutes(1);

@@ -18,15 +18,16 @@ struct BadRun {
   std::uint64_t count = 0;
   Duration lasting{};            ///< time since the first failure
   Duration spread{};             ///< time from the first failure to the last
-  bool any_good = false;         ///< at least one success before
-  std::string_view most_common;  ///< reason; empty: unknown
+  bool any_good = false;         ///< there was at least one success before the run
+  std::string_view most_common;  ///< most common reason; empty if unknown
 
-  /// Whether the run is so long that the next item will fail too: many failures, failures spread over time,
-  /// or no success ever.
+  /// Whether the run is so long that the next item will probably fail, too: many failures, failures spread
+  /// over time, or no success so far.
   [[nodiscard]] bool hopeless() const noexcept;
 };
 
-/// The input of conditions: one snapshot of a device, and results of earlier snapshots. Durations end now.
+/// The input of conditions: one snapshot of a device, and results from earlier snapshots. Durations are
+/// counted up to now.
 struct VitalSigns {
   NodeState state = NodeState::starting;
   std::uint32_t world = 0;
@@ -63,8 +64,9 @@ struct VitalSigns {
   Duration uncommitted{};   ///< time since the oldest saved state that the group has not committed
 };
 
-/// One reason why a device is not useful. To add one: an entry in the list of conditions.cpp and its inputs
-/// in VitalSigns. /readyz, page, `status`, the metric health_condition and its alerts follow.
+/// One reason why a device is not useful. To add a condition, add an entry to the list in conditions.cpp, and
+/// its inputs to VitalSigns. /readyz, page, `status`, the metric health_condition and its alerts then include
+/// it.
 struct Condition {
   std::string_view name;  ///< label of the metric
   Grade grade;
@@ -72,7 +74,7 @@ struct Condition {
   std::string (*phrase)(const VitalSigns&);
 };
 
-/// All conditions, those that explain others first.
+/// Returns all conditions. Those that explain others come first.
 std::span<const Condition> conditions() noexcept;
 
 /// Returns the conditions that hold. Pure.

@@ -9,8 +9,8 @@ namespace rivulet::runtime {
 
 /// How severely a condition limits the device.
 enum class Grade : std::uint8_t {
-  waits,     ///< not ready: waits for a peer or a broker, as while the group forms
-  useless,   ///< not ready: runs without useful result until an operator acts
+  waits,     ///< not ready: waits for a peer or a broker, e.g. while the group forms
+  useless,   ///< not ready: produces no useful result until an operator acts
   impaired,  ///< ready, but part of its work is not done
 };
 std::string_view name_of(Grade grade) noexcept;
@@ -24,18 +24,18 @@ struct Finding {
 
 /// Health of a device, as shown by /readyz, the page, `status`, metrics and alerts. Plain values.
 struct Health {
-  bool judged = false;            ///< false: not evaluated yet
+  bool judged = false;            ///< false if not evaluated yet
   std::vector<Finding> findings;  ///< in the order of conditions()
 
   [[nodiscard]] bool ready() const noexcept;
-  /// Phrases of the findings that make the device not ready, joined; empty if it is ready.
+  /// Returns the joined phrases of the findings that make the device not ready; empty if it is ready.
   [[nodiscard]] std::string why_not() const;
 };
 
-/// Constants of a device that the health check needs.
+/// Constant properties of a device that the health check needs.
 struct HealthSetup {
-  bool steps_in_time = true;    ///< false: training time is unpredictable, as with a fixed batch
-  std::size_t batch_least = 1;  ///< minimum rows of a step
+  bool steps_in_time = true;    ///< false if training time is unpredictable, as with a fixed batch
+  std::size_t batch_least = 1;  ///< minimum number of rows in a step
 };
 
 }  // namespace rivulet::runtime

@@ -124,7 +124,7 @@ void HealthWatch::look_at_partitions(VitalSigns& signs, TimePoint now) {
   unclaimed_.set(static_cast<double>(signs.unclaimed.size()));
 }
 
-/// A loss that keeps halving recovers by itself.
+/// Measures how long the model has diverged. A loss that keeps halving counts as recovering.
 void HealthWatch::look_at_loss(VitalSigns& signs, TimePoint now) {
   signs.loss_finite = !std::isinf(status_.loss.load());
   const double loss = status_.own_loss.load();

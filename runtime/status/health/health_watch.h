@@ -27,7 +27,7 @@ class HealthWatch {
   /// Counts failures since the last success.
   class RunCount {
    public:
-    /// Takes running totals; `bad` by reason.
+    /// Takes running totals of successes and of failures by reason. Returns the current run of failures.
     BadRun look(std::uint64_t good, const Reasons& bad, TimePoint now);
 
    private:

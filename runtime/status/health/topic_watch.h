@@ -12,10 +12,10 @@
 namespace rivulet::runtime {
 
 /// Queries the broker every 20 s about the job's topics: existence, partition count, partitions without a
-/// leader. The reader is not notified of these. A topic counts as gone when two successive answers lack it,
-/// because a freshly started broker may have incomplete metadata. Runs on its own thread, because an answer
-/// may take long; no other thread waits for it. The embedded broker never deletes topics, but is queried like
-/// any other.
+/// leader. The consumer is not notified when these change. A topic counts as gone when it is missing in two
+/// successive answers, because a freshly started broker may have incomplete metadata. Runs on its own thread,
+/// because an answer may take long; no other thread waits for it. The embedded broker never deletes topics,
+/// but it is queried like any other broker.
 class TopicWatch final : public Agent {
  public:
   struct Topic {

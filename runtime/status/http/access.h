@@ -6,9 +6,9 @@
 
 namespace rivulet::runtime {
 
-/// Access control of the pages: open to everyone who reaches the port, or only with a token. A token is sent
-/// as `Authorization: Bearer TOKEN` (programs) or as the password of `Authorization: Basic` (browsers, any
-/// user name). Comparison takes constant time. Immutable; any thread.
+/// Access control of the pages: open to every client that reaches the port, or only to clients with a token.
+/// A token is sent as `Authorization: Bearer TOKEN` (programs) or as the password of `Authorization: Basic`
+/// (browsers, any user name). Comparison takes constant time. Immutable; any thread.
 class Access {
  public:
   static constexpr std::size_t token_least = 16;
@@ -21,9 +21,9 @@ class Access {
   static Result<Access> from_file(const std::string& path);
 
   [[nodiscard]] bool needs_token() const noexcept { return !token_.empty(); }
-  /// `header`: the value of Authorization; empty if absent.
+  /// True if the request may read the pages. `header`: the value of Authorization; empty if absent.
   [[nodiscard]] bool allows(std::string_view header) const;
-  /// Header for a client that has the same token file; empty if no token is needed.
+  /// Returns the header value for a client that has the same token file; empty if no token is needed.
   [[nodiscard]] std::string header() const { return needs_token() ? "Bearer " + token_ : ""; }
 
  private:

@@ -10,7 +10,7 @@
 namespace rivulet::runtime {
 
 /// The parts of a request that determine the answer, byte for byte as sent: nothing is decoded or normalized,
-/// so no request has two readings.
+/// so no request is ambiguous.
 struct HttpRequest {
   std::string_view method;
   std::string_view path;           ///< without query string
@@ -27,7 +27,7 @@ struct PageAnswer {
 /// except for the page callbacks and the nonce of the HTML page.
 PageAnswer answer_to(const HttpRequest& request, const HttpServer::Pages& pages, const Access& access);
 
-/// Answer to a request whose head is too long or too slow: 400.
+/// Returns the answer to a request whose head is too long or arrives too slowly: 400.
 PageAnswer answer_to_unreadable();
 
 }  // namespace rivulet::runtime

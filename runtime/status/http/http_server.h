@@ -10,12 +10,12 @@
 namespace rivulet::runtime {
 
 /// Read-only GET pages on libmicrohttpd: / for browsers, /metrics /livez /readyz /api/v1/status /api/v1/group
-/// for programs. With a token configured, the probes answer without it, but give no reason.
+/// for programs. If a token is configured, the probes answer requests without it, but give no reason.
 ///
 /// One thread, "http", reads all requests and makes all answers, so the Pages callbacks must not block. Idle
 /// or slow clients do not delay others: a request head must arrive within two seconds, and the client must
 /// read the answer within ten. Keeps at most 256 connections without a complete head and 32 unread answers;
-/// beyond that it closes the oldest. Memory: 16 KiB for each connection, and its page.
+/// beyond that it closes the oldest. Memory per connection: 16 KiB, plus the page that it is being sent.
 class HttpServer {
  public:
   struct Pages {
@@ -26,8 +26,8 @@ class HttpServer {
     std::function<std::string()> group_json;
     std::function<std::string(const std::string& nonce)> page;  ///< HTML page served at /
   };
-  /// `listen`: "127.0.0.1:9464"; port 0 picks one. Errors: unavailable (port in use: names the address),
-  /// invalid_config (not ADDRESS:PORT, or reachable from other machines without a token).
+  /// `listen`: "127.0.0.1:9464"; port 0 picks a free one. Errors: unavailable (port in use: names the
+  /// address), invalid_config (not ADDRESS:PORT, or reachable from other machines without a token).
   static Result<std::unique_ptr<HttpServer>> start(const std::string& listen, Pages pages,
                                                    const Access& access = {});
   virtual ~HttpServer() = default;  ///< closes all connections
@@ -42,14 +42,14 @@ struct HttpAnswer {
 };
 
 /// Requests GET http://host:port/path. Limits: four seconds in total, 4 MiB; no redirects, no proxy. `host`:
-/// a name or an address, in brackets if it has colons. `authorization`: Access::header(). Raising `stop`
-/// cancels the request: immediately if the signal interrupts this thread, else within a second. Errors:
-/// unavailable (no answer, or an incomplete one; names the address). Any thread.
+/// a name or an address; an address with colons is in brackets. `authorization`: Access::header(). Raising
+/// `stop` cancels the request: immediately if the signal interrupts this thread, else within a second.
+/// Errors: unavailable (no answer, or an incomplete one; names the address). Any thread.
 Result<HttpAnswer> http_request(const std::string& host, int port, const std::string& path,
                                 const std::string& authorization, const StopRequest* stop = nullptr);
 
-/// Like http_request(), but treats any status other than 200 as an error. Errors: unavailable (with the body
-/// of such an answer).
+/// Like http_request(), but treats any status other than 200 as an error. Errors: unavailable (the message
+/// includes the body of such an answer).
 Result<std::string> http_get(const std::string& host, int port, const std::string& path,
                              const std::string& authorization = "");
 

@@ -7,7 +7,8 @@
 
 namespace rivulet::runtime {
 
-/// Versions of the program and its libraries, as labels of build_info. An absent library is "none".
+/// Versions of the program and its libraries, used as labels of build_info. "none" stands for an absent
+/// library.
 struct BuildInfo {
   std::string version;
   std::string revision;

@@ -12,7 +12,7 @@ class PrometheusSink : public MetricsSink {
   /// Returns all metrics in text exposition format. Thread-safe.
   [[nodiscard]] virtual std::string scrape() = 0;
 };
-/// Job and device are labels of one info metric only, not of every series.
+/// Creates an empty sink. Job and device are labels of one info metric only, not of every series.
 std::unique_ptr<PrometheusSink> make_prometheus_sink();
 
 }  // namespace rivulet::runtime

@@ -16,7 +16,7 @@ std::string escaped(std::string_view text);
 /// 1234567 -> "1 234 567", with no-break spaces.
 std::string grouped(const std::string& digits);
 
-// Formats of numbers; "–" if missing.
+// Format a number; "–" if it is missing.
 std::string count(Whole value);
 std::string bytes(Whole value);
 std::string decimal(Number value, int digits);
@@ -26,13 +26,13 @@ std::string seconds(Number value);
 std::string milliseconds(Number value);
 std::string percent(Number value);
 std::string number(Number value);                    ///< four significant digits
-std::string each(const NodeReport::Counts& counts);  ///< empty: shown in a separate table
+std::string each(const NodeReport::Counts& counts);  ///< always empty: shown in a separate table
 
 Number as_number(Number value);
 Number as_number(Whole value);
 Number as_number(const NodeReport::Counts& counts);
 
-/// A value with its caption. The page's charts find it by `key`.
+/// A value with its caption. The script for the page's charts finds it by `key`.
 struct Cell {
   const char* key;
   const char* caption;
@@ -52,7 +52,7 @@ struct Captions {
 #include "core/metrics.def"
 };
 
-/// A box of related values. The page has four boxes, so that every row of boxes is full.
+/// A box of related values. The page has four boxes, so that they fill every row of the layout.
 class Tiles {
  public:
   explicit Tiles(const char* heading);
@@ -65,7 +65,7 @@ class Tiles {
   std::string html_;
 };
 
-/// A table. A column holds words (left-aligned, wrapped) or numbers (right-aligned).
+/// A table. A column contains words (left-aligned, wrapped) or numbers (right-aligned).
 class Table {
  public:
   Table(const std::string& id, const std::vector<std::pair<std::string, bool>>& columns);

@@ -17,7 +17,7 @@ struct NodeReport {
   using Whole = std::optional<std::int64_t>;
   using Number = std::optional<double>;
   using Counts = std::vector<std::pair<std::string, std::uint64_t>>;  ///< counts by name, zeros omitted
-  /// The reader's type for a value of NodeStatus.
+  /// The type in this struct for a value of NodeStatus.
   template <class Plain>
   struct Read {
     using As = std::conditional_t<std::is_floating_point_v<Plain>, Number,
@@ -55,10 +55,10 @@ struct NodeReport {
 
   // the device
   std::string id, job, model;
-  std::string state;                  ///< NodeState
-  std::string phrase;                 ///< "forming: waiting for c"; empty while it trains
-  std::string trouble;                ///< why it is not ready, other than forming; empty: nothing
-  std::vector<std::string> impaired;  ///< findings that leave it ready
+  std::string state;    ///< NodeState
+  std::string phrase;   ///< "forming: waiting for c"; empty while it trains
+  std::string trouble;  ///< why it is not ready, other than forming; empty if nothing else prevents it
+  std::vector<std::string> impaired;  ///< findings that do not affect readiness
   std::string digest;
   // The values of core/metrics.def.
 #define RIVULET_VALUE(key, type, ...) Read<type::Plain>::As key{};
@@ -80,18 +80,18 @@ constexpr std::uint64_t count_of(const NodeReport::Whole& number) noexcept {
   return number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
 }
 
-/// Number of sentences of `said` shown by default; the rest is in the details.
+/// Number of sentences of NodeReport::detail shown by default; the rest is in the details.
 constexpr std::size_t main_sentences = 3;
 
-/// Returns nullopt if the input is not from a device. Pure.
+/// Parses both pages. Returns nullopt if they do not come from a device. Pure.
 std::optional<NodeReport> read_node_report(const std::string& status_json, const std::string& group_json);
 
-/// Whether the device trains: in a group, with no obstacle. Waiting for rows between rounds is part of
-/// training.
+/// Whether the device trains: it is in a group, and nothing prevents training. Waiting for rows between
+/// rounds is part of training.
 bool trains(const NodeReport& report);
 
-/// Returns its phrase, such as "forming: waiting for c", or its state; if not ready, the reason: "not ready:
-/// topic "mnist" is gone".
+/// Returns the device's phrase, such as "forming: waiting for c", or its state. If it is not ready, returns
+/// the reason: "not ready: topic "mnist" is gone".
 std::string state_and_phrase(const NodeReport& report);
 
 /// "every 8 steps"; empty if not reported.
@@ -101,10 +101,10 @@ std::string sync_share_of(const NodeReport& report);
 /// "every 8 steps, on 5 % of the parameters"; empty if not reported.
 std::string sync_of(const NodeReport& report);
 
-/// Synchronization bytes sent / bytes of trained records; none before the first trained record.
+/// Returns synchronization bytes sent / bytes of trained records; nullopt before the first trained record.
 NodeReport::Number edge_ratio(const NodeReport& report);
 
-/// Rows refused for any reason.
+/// Returns the number of rows refused for any reason.
 std::uint64_t refused_rows(const NodeReport& report);
 
 }  // namespace rivulet::runtime

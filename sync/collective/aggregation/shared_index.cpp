@@ -20,7 +20,7 @@ namespace {
 //   2. all ranks densely sum their elements there and their buffers, and keep the rest.
 //
 // A rank's own large elements may wait for N rounds. The root sends k coded positions, and each rank
-// 2 (N - 1) / N of k values, uncompressed: no scales, and only the rounding of the sum.
+// 2 (N - 1) / N of k values, uncompressed: without scales, and only the sum is rounded.
 
 constexpr std::array keys{
     Key{.name = "sync.shared_index.root",

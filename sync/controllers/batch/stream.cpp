@@ -12,14 +12,14 @@ namespace {
 // ScaDLES: b = S * T, with the measured rate S and the tick T (arXiv 2301.08897, section on weighted
 // aggregation; T is one second there and a key here). As a loop:
 //
-//        S, queue --> rows for the next round --> wait until they are there --> compute, agree --+
+//        S, queue --> rows for the next round --> wait until they are there --> compute, sync ---+
 //           ^                                                                                    |
 //           +------------------------------------------------------------------------------------+
 //
 // b covers the time since the last round, not a fixed T. It counts the rows in the queue and those expected
 // in the rest of the tick, after the compute time of the slowest device.
 
-/// Rows requested of device f for the next round; 0: enter immediately.
+/// Rows requested from device f for the next round; 0: enter immediately.
 std::uint32_t rows_for(const Facts& f, const PolicyConfig& config, double window_seconds) {
   const double expected = static_cast<double>(f.queue_rows) + f.stream_rate * window_seconds;
   const auto most = static_cast<std::uint32_t>(
@@ -27,7 +27,7 @@ std::uint32_t rows_for(const Facts& f, const PolicyConfig& config, double window
   auto rows = static_cast<std::uint32_t>(std::min(std::floor(expected + 0.5), static_cast<double>(most)));
   if (rows == 0) return 0;
   if (rows >= config.min) return rows;
-  // Below the minimum: wait only if the missing rows can arrive within max_wait.
+  // Below the minimum, waits only if the missing rows can arrive within max_wait.
   const double missing = static_cast<double>(config.min) - static_cast<double>(f.queue_rows);
   const bool reachable = f.stream_rate * to_seconds(config.max_wait) >= missing;
   return reachable ? config.min : 0;
@@ -39,7 +39,7 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   double slowest = 0;
   for (const auto& f : table.facts) slowest = std::max(slowest, double{f.compute_seconds});
   const bool local = plan.next.local.has_value();
-  // A device that makes local steps steps once per tick, computing included. A backlog is spread over the
+  // With local steps, a device makes one step per tick, compute time included. A backlog is spread over the
   // coming steps.
   const double window = local ? to_seconds(config.tick) : std::max(0.0, to_seconds(config.tick) - slowest);
   std::uint64_t total = 0;

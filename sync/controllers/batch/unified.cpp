@@ -35,7 +35,7 @@ constexpr std::array keys{
 
 constexpr std::array measurements{
     FactField{"compute_fixed_seconds", "fixed time of a step, independent of its rows, in seconds"},
-    FactField{"compute_row_seconds", "time of a step per row, in seconds"},
+    FactField{"compute_row_seconds", "time that each row adds to a step, in seconds"},
     FactField{"gradient_signal", "estimated squared norm of its stream's mean gradient"},
     FactField{"gradient_noise", "trace of the covariance of per-row gradients"},
 };

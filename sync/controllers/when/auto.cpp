@@ -177,7 +177,7 @@ double spend_ahead(const Inputs& inputs, double may, double spent, bool begins, 
   return now;
 }
 
-/// Updates the balance of the budget. Rounds without rows cost, too.
+/// Updates the balance of the budget. Rounds without rows also cost bytes.
 void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<double> memory) {
   double sent = 0;
   double seconds = 0;
@@ -201,7 +201,7 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
 
-/// Halves the local steps immediately if late deltas, or deltas of too many steps, went too far.
+/// Halves the local steps immediately if late deltas, or deltas of too many steps, have overshot.
 void step_back(std::span<double> memory) {
   memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
   memory[overshot_at] = recovery;
@@ -209,7 +209,7 @@ void step_back(std::span<double> memory) {
   Plateau(memory.subspan(plateau_at)).restart();
 }
 
-/// A device has a delta that it cannot contribute.
+/// Whether a device has a delta that it cannot contribute.
 bool has_exploded(const Inputs& inputs) {
   return inputs.entered.local && any_flag(inputs.table, flag_nonfinite);
 }

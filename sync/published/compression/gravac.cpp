@@ -11,13 +11,13 @@ namespace {
 // GraVAC: finds the smallest contribution that keeps enough of the gradient during training.
 //
 //   compares two factors, a low one and a candidate:
-//   sends the candidate if its gain >= epsilon, else the low one if its gain is, else everything
+//   sends with the candidate if its gain >= epsilon, else with the low one if its gain >= epsilon, else dense
 //   after each window of rounds with an exchange: the candidate becomes the low factor if both gains agree
 //   within omega, and the next factor of the ladder becomes the candidate. If two neighbours agree in
 //   rows/s times gain within omega, the search ends at the lower one, until its gain is below epsilon.
 //
 // The paper advances the candidate before it tests the old one's gain. Each worker decides by its own gain,
-// so workers may differ. Here the mean decides, once. The time of a round is the slowest compute time plus
+// so workers may differ. Here the mean decides for all. The time of a round is the slowest compute time plus
 // the mean time of the exchange before it.
 
 /// Compression factors: those of the paper's exponential policy.
@@ -91,7 +91,7 @@ double rows_of(const FactsTable& table) {
   return rows;
 }
 
-/// Speeds of other links or batches are invalid. Restarts the search with new measurements.
+/// Restarts the search with new measurements, since speeds of different links or batches are not comparable.
 void forget_speeds(std::span<double> memory) {
   std::ranges::fill(memory.subspan(tries_at, ladder.size()), 0.0);
   memory[drift_at] = memory[scatter_at] = memory[stable_at] = 0;
@@ -138,7 +138,7 @@ void look_for_end(double omega, std::span<double> memory) {
   }
 }
 
-/// At the end of a window.
+/// Called at the end of a window.
 void climb(const Inputs& inputs, std::span<double> memory) {
   const double omega = number(inputs, 1);
   const std::size_t low = place(memory[low_at]);

@@ -40,7 +40,7 @@ enum Place : std::size_t { rounds_at, compressed_at, share_at, memory_size };
 constexpr std::array figures{
     Figure{"compressed_share", "share of rounds that sent topk (CNC)", share_at},
 };
-/// Of each rank: smoothed share that topk omits, and usual rows of a step; 0: none yet.
+/// For each rank: smoothed share that topk omits, and usual rows per step; 0 before the first value.
 enum RankPlace : std::size_t { left_out, usual_rows, per_rank };
 
 struct Votes {

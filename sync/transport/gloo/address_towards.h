@@ -24,8 +24,8 @@ class AddressTowards {
 
   /// Starts to look up the hosts, unless a lookup is running. Keeps addresses that have a route.
   void resolve();
-  /// Returns the numeric address, waiting up to `patience`. Errors: unavailable (no answer yet, or a route to
-  /// no host; the next call looks up again).
+  /// Returns the numeric address, waiting up to `patience`. Errors: unavailable (no answer yet, or no
+  /// host has a route; the next call looks up again).
   Result<std::string> find(Duration patience);
 
  private:

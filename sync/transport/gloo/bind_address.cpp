@@ -65,7 +65,7 @@ Interface find_interface(const std::string& name) {
   return found;
 }
 
-/// Returns the source address that the kernel gives a connected datagram socket. Empty: no route.
+/// Returns the source address that the kernel gives a connected datagram socket. Empty if there is no route.
 std::string source_towards(const std::string& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;

@@ -65,7 +65,7 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
         {ErrorCode::peer_lost, rank_name(view_, index) + " sent an unexpected message: " + *pulse.refused},
         static_cast<int>(index));
   if (pulse.reported && pulse.reported->rank == rank()) {
-    // A rank that waits for this device declared it lost, while this device waits for another: name that one.
+    // A rank declared this device lost, while this device waits for a third rank: name that third rank.
     const auto quiet =
         waiting_ > 0 && silence() >= config_.transport.progress_deadline / 2 ? quietest() : std::nullopt;
     if (quiet && *quiet != index) return give_up_on(*quiet);
@@ -121,8 +121,8 @@ std::optional<std::uint32_t> GlooEndpoint::quietest() {
   return quiet;
 }
 
-/// Final. The owner gets the error once no thread accesses its buffers. Peers detect the failure by the
-/// obituary or the closed connection.
+/// Makes the error final. The owner gets it once no thread accesses its buffers. Peers detect the failure by
+/// the obituary or the closed connection.
 void GlooEndpoint::fail(Error error, int rank) {
   error_ = std::move(error);
   lost_rank_ = rank;

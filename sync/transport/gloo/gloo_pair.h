@@ -9,7 +9,7 @@ class Pair;
 /// They call LibTorch's own functions, found by name.
 namespace rivulet::sync::gloo_door {
 
-/// Names the functions that this LibTorch lacks; empty: none.
+/// Returns the names of the functions that this LibTorch lacks; empty if none.
 std::string missing_in_gloo();
 
 /// Returns the sentence within "[file:line] sentence. Advice and a backtrace".

@@ -92,7 +92,7 @@ Result<Connect> make_gloo_connect(GlooConfig config, const Clock& clock) {
   if (!config.advertise.empty()) {
     if (auto checked = gloo_door::check_advertised(config.advertise); !checked) return checked.error();
   }
-  // Gloo writes to sockets without MSG_NOSIGNAL: a dead peer would end this process too.
+  // Gloo writes to sockets without MSG_NOSIGNAL: a write to a dead peer would kill this process.
   std::signal(SIGPIPE, SIG_IGN);
   gloo_door::QuietStdout::install();
   return Connect([config, &clock, bound](const ViewSpec& view, AddressBook& book,

@@ -23,8 +23,8 @@ enum class Waited : std::uint8_t { done, woken, broken };
 class Work {
  public:
   virtual ~Work() = default;
-  /// Waits without a limit. woken: wake() was called, wait again. broken: `why` says how the connection
-  /// ended.
+  /// Waits without a limit. woken: wake() was called, wait again. broken: `why` describes how the
+  /// connection ended.
   virtual Waited wait(std::string& why) = 0;
   /// Makes the current or the next wait() return early. Any thread.
   virtual void wake() noexcept = 0;
@@ -70,7 +70,7 @@ class Group {
   /// Returns the number of messages received from a peer with one tag, in the order of the posted receives.
   /// Any thread.
   [[nodiscard]] virtual std::uint64_t arrived(std::uint32_t peer, int tag) const = 0;
-  /// Returns how the peer's connection ended; empty: it is open. Any thread.
+  /// Returns how the peer's connection ended; empty while it is open. Any thread.
   [[nodiscard]] virtual std::optional<std::string> broken(std::uint32_t peer) const = 0;
   /// Reports the rank that this one lost to all peers whose sockets accept the message immediately.
   virtual void log(const Obituary& last_words) = 0;
@@ -85,7 +85,7 @@ struct ConnectRequest {
   ViewSpec view;
   AddressBook* book = nullptr;
   Cancel* cancel = nullptr;
-  std::function<void(Lane)> on_arrival = {};  ///< on Gloo's thread: a whole message has arrived
+  std::function<void(Lane)> on_arrival = {};  ///< called on Gloo's thread after a whole message
 };
 struct ConnectFailure {
   Error error;
@@ -96,7 +96,7 @@ struct ConnectFailure {
 /// null and sets `failure`.
 std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailure& failure);
 
-/// For the test that checks the shim.
+/// Size of c10d::ProcessGroupGloo, for the test that checks the shim.
 std::size_t process_group_bytes() noexcept;
 
 }  // namespace rivulet::sync::gloo_door

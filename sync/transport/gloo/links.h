@@ -83,9 +83,9 @@ class Links {
   void posted(bool sending, std::uint32_t rank, int mesh);
 
   // any thread
-  /// Returns why a message from a peer was rejected; empty: none was.
+  /// Returns why a message from a peer was rejected; empty if none was.
   [[nodiscard]] std::optional<std::string> refusal(std::uint32_t rank) const;
-  /// Returns how the connection ended on which a rank sends data; empty: it is open.
+  /// Returns how the connection ended on which a rank sends data; empty while it is open.
   [[nodiscard]] std::optional<std::string> data_broken(std::uint32_t rank) const;
   /// Returns the number of messages received from a rank on a lane.
   [[nodiscard]] std::uint64_t arrived(std::uint32_t rank, Lane lane) const;
@@ -93,10 +93,10 @@ class Links {
   // Gloo's loop thread, for a registered pair
   /// Returns null if Gloo may process the frame, else the reason.
   static const char* refuse(const Pair* pair, const Preamble& preamble);
-  /// The message that was begun last is complete.
+  /// Records that the message begun last is complete.
   static void ended(const Pair* pair);
   static void refused(const Pair* pair, const std::string& why);
-  /// The connection has ended.
+  /// Records that the connection has ended.
   static void broken(const Pair* pair, const std::string& why);
 
  private:

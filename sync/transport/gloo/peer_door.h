@@ -34,12 +34,12 @@ class PeerDoor {
   [[nodiscard]] int port() const noexcept { return port_; }
   /// Makes `fd` a duplicate of this socket. False: errno holds the reason.
   [[nodiscard]] bool become(int fd) const noexcept;
-  /// Returns the random number that a member must send for Gloo's `own`. Gloo counts from 0 in each view.
+  /// Returns the random number that a member must send instead of Gloo's `own`, which counts from 0 per view.
   Number announce(Number own);
-  /// Returns the descriptor of the next valid connection, now owned by the caller; -1: none. Closes invalid
+  /// Returns the descriptor of the next valid connection, now owned by the caller; -1 if none. Closes invalid
   /// ones, but only a limited number per call, so that the thread is not blocked for long.
   int accept();
-  /// Returns Gloo's number for the one that an accepted connection began with; empty: a non-member.
+  /// Returns Gloo's number for the one that an accepted connection began with; empty for a non-member.
   std::optional<Number> welcome(Number said);
   /// Accepts no more connections.
   void shut();

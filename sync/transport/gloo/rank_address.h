@@ -24,7 +24,7 @@ using Blob = std::vector<std::uint8_t>;
 /// Returns the sockaddr_storage of a blob; empty if the layout is not the one above.
 std::optional<sockaddr_storage> address_in(const Blob& blob);
 
-/// Returns whether the blob has all that Gloo, which checks nothing, reads of it in a group of `world`.
+/// Returns whether the blob holds all bytes that Gloo reads, without a check, in a group of `world`.
 bool complete(const Blob& blob, std::uint32_t world);
 
 /// Returns a copy in which unused bytes of the address are 0. Gloo leaves them uninitialized, and memory must

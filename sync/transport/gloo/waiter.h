@@ -53,7 +53,7 @@ class Inbox {
   virtual ~Inbox() = default;
   /// Number of chunks received so far.
   [[nodiscard]] virtual std::uint64_t arrived() const = 0;
-  /// How the connection ended; empty: it is open. Once set, arrived() no longer changes.
+  /// How the connection ended; empty while it is open. Once set, arrived() no longer changes.
   [[nodiscard]] virtual std::optional<std::string> broken() const = 0;
 };
 
@@ -70,15 +70,15 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  /// With an inbox, always the same channel. `at_once`, without an inbox: the thread waits for the chunk now,
-  /// else from the second tick on if wait_for() was not called before.
+  /// With an inbox, `channel` is always the same. `at_once`, without an inbox: the thread waits for the chunk
+  /// now, else from the second tick on if wait_for() was not called before.
   void add(std::uint32_t channel, Chunk chunk, bool at_once);
   /// With an inbox: finishes arrived chunks, unless a thread waits for them.
   void hand_out();
   /// Waits until the operation is done, its connection breaks, or the second tick from now. Returns false if
   /// the channel has no chunk to wait for. One thread at a time.
   bool wait_for(std::uint32_t channel, const Operation& operation);
-  /// Called at a steady rate.
+  /// Call at a steady rate.
   void tick();
   /// Ends the thread and every wait, and drops all posted chunks.
   void stop();
