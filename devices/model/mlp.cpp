@@ -38,8 +38,7 @@ constexpr std::array keys{
     Key{.name = "model.mlp.skip",
         .type = KeyType::boolean,
         .text = "false",
-        .help =
-            "linear skip connection from features to outputs, initialized to 0; learns faster from few rows",
+        .help = "linear skip connection from features to outputs, initially 0; learns faster from few rows",
         .sample = "#false"},
 };
 
@@ -355,8 +354,7 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device)
   if (make_torch_mlp != nullptr && (place.copies_arrays || config.autocast_bfloat16 || !narrow))
     return make_torch_mlp(config, shape_of(config.settings), place);
   if (config.autocast_bfloat16)
-    return Error{ErrorCode::invalid_config,
-                 "model.autocast: bfloat16 needs LibTorch, which this build lacks"};
+    return Error{ErrorCode::invalid_config, "model.autocast: this build lacks LibTorch, needed for bfloat16"};
   if (config.scalar == Scalar::f64)
     return std::unique_ptr<Trainer>(std::make_unique<MlpTrainer<double>>(config));
   return std::unique_ptr<Trainer>(std::make_unique<MlpTrainer<float>>(config));

@@ -284,8 +284,7 @@ Error bad(const std::string& problem) {
 Status fill_average(const Frame& frame, devices::ModelState& model, devices::Device& device) {
   const auto average = frame.body_of("AVRG");
   const bool has_one = model.layout().average_rows > 0;
-  if (!average && !has_one && model.statistics().averaged_rows > 0)
-    return bad("its average of parameters is missing");
+  if (!average && !has_one && model.statistics().averaged_rows > 0) return bad("its average is missing");
   if (average.has_value() != has_one) model.statistics().averaged_rows = 0;
   if (!average || !has_one) return ok();
   if (average->size() != model.average().bytes()) return bad("an array in it has the wrong length");
