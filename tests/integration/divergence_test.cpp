@@ -161,14 +161,16 @@ TEST_CASE(
 
 TEST_CASE("Divergence: a group that goes back two times in vain ends, with a sentence and with 78") {
   Group group(2, "");
-  group.feed(20'000, none, 1e6);
+  // More rows than the group can use: each judgement takes some thousand of them.
+  const auto feed = group.start_feed(400'000, none, 1e6);
   for (const auto& one : group.devices) {
-    const auto ended = one.process->wait(60s);
+    const auto ended = one.process->wait(100s);
     INFO(one.process->errors());
     REQUIRE(ended);
     CHECK(ended->code == 78);
     CHECK(contains(one.process->errors(), "the model has diverged again, after the group has rolled back"));
     CHECK(contains(one.process->errors(), "rows_since=skipped"));
   }
+  feed->send_signal(SIGKILL);
   group.check_logs();
 }
