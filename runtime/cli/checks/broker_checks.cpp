@@ -12,8 +12,9 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr Duration patience = std::chrono::seconds(5);
-constexpr Duration coordinator_patience = std::chrono::seconds(15);  // a new Kafka has no coordinator yet
+constexpr Duration first_patience = std::chrono::seconds(10);  // until a broker has answered
+/// A new Kafka has no coordinator yet, and a busy broker is slow to accept encrypted connections.
+constexpr Duration patience = std::chrono::seconds(15);
 constexpr const char* rights_hint =
     "if rights are missing, add them with kafka-acls.sh --add (docs/howto/secure.md)";
 
@@ -49,7 +50,7 @@ std::vector<stream::TopicPartition> claimed_of(const Config& config, const std::
 Check topic_check(const Config& config, const std::string& topic) {
   const auto& properties = config.source.kafka_properties;
   const std::string name = "topic " + topic;
-  const auto found = stream::find_topic(properties, topic, patience);
+  const auto found = stream::find_topic(properties, topic, first_patience);
   if (!found)
     return {name, CheckLevel::fail, found.error().message,
             "check that the broker runs and that this user has the right to DESCRIBE the topic"};
@@ -67,7 +68,7 @@ Check topic_check(const Config& config, const std::string& topic) {
     }
   }
   Status may = stream::try_leaders(properties, claimed_of(config, topic, count), patience);
-  if (may) may = stream::try_reading(properties, topic, count, group_of(config), coordinator_patience);
+  if (may) may = stream::try_reading(properties, topic, count, group_of(config), patience);
   if (!may) return {name, CheckLevel::fail, may.error().message, hint_for(may.error())};
   return {name, CheckLevel::ok, fmt::format("{} partition{}", count, count == 1 ? "" : "s"), ""};
 }
@@ -103,7 +104,7 @@ Check control_topic_check(const Config& config) {
     return {name, CheckLevel::fail, fmt::format("has {} partitions, exactly one is allowed", *found.value()),
             "choose a different job.name, or delete this topic"};
   Status may = stream::try_leaders(properties, {{topic, {0, 0}}}, patience);
-  if (may) may = stream::try_reading(properties, topic, 1, group_of(config), coordinator_patience);
+  if (may) may = stream::try_reading(properties, topic, 1, group_of(config), patience);
   if (may) may = stream::try_writing(properties, topic, patience);
   if (!may) return {name, CheckLevel::fail, may.error().message, hint_for(may.error())};
   return {name, CheckLevel::ok, "1 partition", ""};
