@@ -277,7 +277,7 @@ PolicyState first_state(std::span<const std::string> members, const PolicyConfig
   }
   plan.now.learning_rate_factor = Divergence(memory_named(state, Divergence::name)).learning_rate_factor();
   choose_exchange(world, config, controllers, state);
-  plan.why = "first round: no measured rates yet";
+  plan.why = "first round: rates are not known yet";
   return state;
 }
 
