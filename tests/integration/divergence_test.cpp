@@ -164,7 +164,7 @@ TEST_CASE("Divergence: a group that goes back two times in vain ends, with a sen
   // More rows than the group can use: each judgement takes some thousand of them.
   const auto feed = group.start_feed(400'000, none, 1e6);
   for (const auto& one : group.devices) {
-    const auto ended = one.process->wait(100s);
+    const auto ended = one.process->wait(60s);
     INFO(one.process->errors());
     REQUIRE(ended);
     CHECK(ended->code == 78);
