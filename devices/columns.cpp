@@ -13,14 +13,14 @@
 namespace rivulet::devices {
 namespace {
 
-/// Error of the shown values, in deviations, above which they are updated. Each update costs a pass over the
-/// layers.
+/// Error of the shown values, in standard deviations, above which they are updated. Each update costs a pass
+/// over the layers.
 constexpr double slack = 1.0 / 32;
 /// Number of rows that a column's statistics stand for after a change of the stream.
 constexpr double rows_after_change = 100;
 /// A column at rest with fewer rows counts as unknown.
 constexpr double young_rows = 200;
-/// Thresholds of began_wrong(), in deviations.
+/// Thresholds of began_wrong(), in standard deviations.
 constexpr double collapse = 0.03;
 constexpr double apart = 0.3;
 /// Thresholds of began_wrong(): rows of a switch are equal by chance less than once in this many rounds.

@@ -25,7 +25,7 @@ namespace rivulet::devices {
 struct Measured {
   /// Rows of this device since the last synchronization. The other measurements are means over these.
   double rows = 0;
-  /// Means, in shown deviations; for a column at rest of x - shown_mean, for an unknown column of x.
+  /// Means, in shown standard deviations; for a column at rest of x - shown_mean, for an unknown column of x.
   std::vector<double> mean;
   /// Mean squares in the same units; for an unknown column the variance. Missing values of an unknown column
   /// count as 0 in both.
@@ -43,7 +43,7 @@ struct Measured {
 
 /// Share of recent rows with other values that wakes a column at rest: reached by two rows.
 inline constexpr double wake_share = 0.0075;
-/// Maximum distance, in deviations, of a value that counts unclipped.
+/// Maximum distance, in standard deviations, of a value that counts unclipped.
 inline constexpr double farthest = 1e9;
 /// The same for a column at rest, in raw units. Its square fits float32.
 inline constexpr double farthest_at_rest = 1.8e19;

@@ -9,14 +9,15 @@
 namespace rivulet::devices {
 namespace {
 
-/// Range without outliers: `limit` deviations around the median, estimated from the quartiles. If the
-/// quartiles are equal, a single other value is an outlier. `sorted` is not empty.
+/// Range without outliers: `limit` standard deviations around the median, estimated from the quartiles. If
+/// the quartiles are equal, a single other value is an outlier. `sorted` is not empty.
 struct Range {
   double low, high;
 };
 Range usual_range(std::span<const float> sorted, double limit) {
   constexpr std::size_t too_few = 4;
-  constexpr double quartiles_apart = 1.349;  // interquartile range of a normal distribution, in deviations
+  constexpr double quartiles_apart =
+      1.349;  // interquartile range of a normal distribution, in standard deviations
   const std::size_t n = sorted.size();
   const Range all{sorted.front(), sorted.back()};
   if (n < too_few) return all;

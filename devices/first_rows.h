@@ -19,7 +19,8 @@ struct FirstRows {
 inline constexpr double largest_value = 1e19;
 
 /// Measures one column of a batch, without missing or too large values. Robust: clips values beyond `limit`
-/// deviations around the median, with the deviation estimated from the quartiles. `sorted` is scratch.
+/// standard deviations around the median, with the deviation estimated from the quartiles. `sorted` is
+/// scratch.
 FirstRows first_rows(const ColumnValues& values, double limit, std::vector<float>& sorted);
 
 }  // namespace rivulet::devices

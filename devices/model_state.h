@@ -25,7 +25,7 @@ struct NormalizedColumns {
   std::size_t features = 0;  ///< 0: not normalized
   std::size_t targets = 0;   ///< same
   double window = 10'000;    ///< rows of the group in mean and deviation
-  double limit = 8;          ///< deviations beyond which a value is clipped
+  double limit = 8;          ///< standard deviations beyond which a value is clipped
   /// The first two parameter tensors are a linear layer over the features: weight [n, features], bias [n].
   bool linear_first = false;
   /// The last two tensors are a linear layer that produces the outputs: weight [targets, n], bias [targets].

@@ -282,8 +282,8 @@ void NormalizingTrainer::show_mean(const Block& block, std::size_t i, std::size_
   for (std::size_t row = 0; row < rows; ++row) seen[row * block.count + i] = 0;
 }
 
-/// Recomputes the statistics from unclipped values, without those beyond `reach` deviations. The model sees
-/// clipped values until the statistics have followed.
+/// Recomputes the statistics from unclipped values, without those beyond `reach` standard deviations. The
+/// model sees clipped values until the statistics have followed.
 void NormalizingTrainer::count_within(double reach, std::size_t at, const ColumnValues& values,
                                       const Column& column) {
   const bool rests = column.shown_deviation == 0;

@@ -7,7 +7,8 @@
 /// Separates two kinds of values beyond the limit: sensor faults, which are ignored, and changes of the
 /// stream, which count. The only state is one value per column, Measured::beyond. As a measurement it is
 /// averaged over devices, and it survives a restart.
-///   - Different values a few deviations beyond the limit become a change at 5 % of the last 200 rows.
+///   - Different values a few standard deviations beyond the limit become a change at 5 % of the last 200
+///   rows.
 ///   - Values too far out to be readings become a change at 10 % of the last 3000 rows: a broken sensor
 ///     recovers, a different unit stays.
 ///   - One repeated value is a code for "no value", or a switch. A code fills whole batches while it lasts; a

@@ -27,7 +27,7 @@ std::string loss_of(const NodeReport& r) {
   return r.loss ? fmt::format("{:.4f}", *r.loss) : "-";
 }
 
-/// Omits accuracy for a regression and before the first training.
+/// Omits accuracy for regression models and before the first training step.
 std::string learning(const NodeReport& r) {
   std::string out = "  learning  loss " + loss_of(r);
   if (r.accuracy || r.held_out_accuracy)

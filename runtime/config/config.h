@@ -80,7 +80,7 @@ struct Config {
   } inject;
   struct Normalize {
     std::uint64_t window = 10'000;  ///< rows of the group
-    double limit = 8;               ///< deviations
+    double limit = 8;               ///< standard deviations
     bool targets = true;
   } normalize;
   struct Model {

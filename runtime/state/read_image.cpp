@@ -98,7 +98,7 @@ ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length
   head.digest.high = r.number<std::uint64_t>();
   if (r.number<std::uint64_t>() != head_checksum(bytes)) return "its head is damaged";
   if (frame.count > sections_max)
-    return fmt::format("it has {} sections, more than {}", frame.count, sections_max);
+    return fmt::format("it has {} sections, the maximum is {}", frame.count, sections_max);
   if (head.bytes != length || length < state_head_bytes + hash_bytes)
     return fmt::format("it has {} bytes, but its head specifies {}", length, head.bytes);
   return std::nullopt;

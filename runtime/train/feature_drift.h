@@ -31,7 +31,7 @@ class FeatureDrift {
   [[nodiscard]] bool moved(std::size_t feature) const noexcept { return known_[feature].moved; }
   struct Farthest {
     float value = 0;
-    std::uint32_t beyond = 0;  ///< rows beyond eight usual deviations
+    std::uint32_t beyond = 0;  ///< rows beyond eight usual standard deviations
   };
   /// Returns the value farthest from the usual mean, among values that are not added yet.
   [[nodiscard]] Farthest farthest(std::size_t feature, const float* values, std::size_t rows,

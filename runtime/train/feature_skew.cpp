@@ -7,7 +7,7 @@ namespace {
 
 constexpr double window = 2000;  ///< rows of this device
 constexpr double fewest = 200;
-constexpr double farthest = 4;  ///< deviations: limits the effect of a broken sensor
+constexpr double farthest = 4;  ///< standard deviations: limits the effect of a broken sensor
 
 }  // namespace
 
@@ -17,7 +17,7 @@ void FeatureSkew::agreed(const devices::Measured& own, const devices::Measured& 
   seen_scaled_.resize(columns.size(), false);
   const double weight = own.rows > 0 ? own.rows / (rows_ + own.rows) : 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    // Measured in deviations only if the column was scaled.
+    // Measured in standard deviations only if the column was scaled.
     const double now = seen_scaled_[i] ? std::clamp(own.mean[i] - all.mean[i], -farthest, farthest) : 0;
     distance_[i] += weight * (now - distance_[i]);
     seen_scaled_[i] = columns[i].shown_deviation > 0;

@@ -20,7 +20,7 @@ class FeatureSkew {
   [[nodiscard]] double largest() const noexcept;
 
  private:
-  std::vector<double> distance_;  ///< distance of each feature, in deviations
+  std::vector<double> distance_;  ///< mean of each feature minus that of all devices, in standard deviations
   std::vector<bool> seen_scaled_;
   double rows_ = 0;  ///< number of rows in the distances
 };

@@ -55,9 +55,9 @@ struct SimulateResult {
 
 /// Simulates config.job.devices devices of one configuration in one process under a virtual clock. The same
 /// seed gives the same bytes. Calls `progress(virtual seconds, summary so far)` about every virtual second.
-/// Result and tables are also filled if the run fails: by a device's error, or if the group waits forever
-/// (failure). Errors, before anything runs: usage (check_scenario()), those of the configuration, io and
-/// unavailable (data, folder of tables).
+/// Result and tables are also filled if the run fails, because of a device's error or because the group would
+/// wait forever (exit code failure). Errors, before anything runs: usage (check_scenario()), those of the
+/// configuration, io and unavailable (data, folder of tables).
 SimulateResult simulate(const LoadedConfig& loaded, const SimulateOptions& options,
                         const std::function<void(double, const Summary&)>& progress, StopRequest& stop);
 

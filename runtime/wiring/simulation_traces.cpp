@@ -56,7 +56,7 @@ constexpr std::array<StreamSet, 4> stream_sets{
     {{"S1", true, 38, 24}, {"S2", true, 300, 112}, {"S1'", false, 64, 24}, {"S2'", false, 256, 28}}};
 
 RateTrace drawn_from(const StreamSet& set, Rng& rng) {
-  // Uniform over mean ± sqrt(3) deviations.
+  // Uniform over mean ± sqrt(3) standard deviations.
   const double spread = set.uniform ? std::sqrt(3.0) * (2 * rng.uniform() - 1) : rng.normal();
   return {{0, std::max(slowest_rate, set.mean + set.deviation * spread)}};
 }

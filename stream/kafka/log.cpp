@@ -20,7 +20,8 @@ namespace {
 
 using namespace kafka;
 
-// Records arrive as soon as they exist; polling twice a second sends more bytes than synchronization may.
+// A broker answers as soon as it has a record, so a long wait adds no latency. The library's default of two
+// requests per second can send more bytes than synchronization itself.
 constexpr Default log_reader_defaults[] = {
     {"fetch.wait.max.ms", "5000"},         {"auto.offset.reset", "error"},
     {"enable.auto.offset.store", "false"}, {"check.crcs", "true"},

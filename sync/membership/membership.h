@@ -60,9 +60,9 @@ class Membership : public AddressBook {
   virtual void leave_view(const std::string& reason) = 0;
   /// Announces a state of the current view on this device's disk. Does nothing outside a view.
   virtual Status post_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
-  /// Whether an announced saved state has not been read back yet.
+  /// Whether a SAVED record of this session has not been read back from the log yet.
   [[nodiscard]] virtual bool announcing() const = 0;
-  /// Number of saved states of this session that were read back.
+  /// Number of this session's SAVED records that were read back from the log.
   [[nodiscard]] virtual std::uint64_t announced() const = 0;
   /// Writes LEAVE: this session joins no other view. Only once; announcements in the current view still
   /// count. Writes nothing without a session.

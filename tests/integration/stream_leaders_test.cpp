@@ -177,22 +177,24 @@ TEST_CASE(
         90s);
   };
   const std::size_t of_first = good.size() * rows_each;
-  CHECK(until([&] { return status["rows_trained"] == of_first; }));
-  CHECK(until([&] { return in_state(status, "unreachable") == bad; }));
+  CHECK_MESSAGE(until([&] { return status["rows_trained"] == of_first; }), status.dump());
+  CHECK_MESSAGE(until([&] { return in_state(status, "unreachable") == bad; }), status.dump());
   CHECK(in_state(status, "reading") == good);
   CHECK(contains(running.errors(),
                  "no leader answers: broker 2 advertises the address " + nodes.second->brokers()));
   CHECK(running.runs_for(12s));  // longer than the watchdog's deadline
   REQUIRE(testing::produce(nodes.first->brokers(), "rows", rows_for(good)));
-  CHECK(until([&] { return status["rows_trained"] == 2 * of_first; }));
+  CHECK_MESSAGE(until([&] { return status["rows_trained"] == 2 * of_first; }), status.dump());
   nodes.second->resume();
-  CHECK(until([&] { return status["rows_trained"] == 2 * of_first + bad.size() * rows_each; }));
-  CHECK(until([&] { return in_state(status, "unreachable").empty(); }));
+  CHECK_MESSAGE(until([&] { return status["rows_trained"] == 2 * of_first + bad.size() * rows_each; }),
+                status.dump());
+  CHECK_MESSAGE(until([&] { return in_state(status, "unreachable").empty(); }), status.dump());
   // Also while it is read.
   nodes.second->suspend();
-  CHECK(until([&] { return in_state(status, "unreachable") == bad; }));
+  CHECK_MESSAGE(until([&] { return in_state(status, "unreachable") == bad; }), status.dump());
   REQUIRE(testing::produce(nodes.first->brokers(), "rows", rows_for(good)));
-  CHECK(until([&] { return status["rows_trained"] == 3 * of_first + bad.size() * rows_each; }));
+  CHECK_MESSAGE(until([&] { return status["rows_trained"] == 3 * of_first + bad.size() * rows_each; }),
+                status.dump());
   running.send_signal(SIGTERM);
   const auto ended = running.wait(30s);
   REQUIRE(ended);

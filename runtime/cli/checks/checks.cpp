@@ -58,6 +58,11 @@ std::vector<std::filesystem::path> missing_folders(std::filesystem::path dir) {
 
 }  // namespace
 
+Check invalid_configuration(std::string name, const Error& error) {
+  return {std::move(name), CheckLevel::fail, error.message,
+          "run rivulet validate: it reports the file and the key"};
+}
+
 std::string render_check(const Check& check, bool colour) {
   static constexpr const char* colours[] = {"32", "33", "31"};
   const auto level = static_cast<std::size_t>(check.level);
@@ -130,12 +135,9 @@ Check device_check(const Config& config) {
 
 Check memory_check(const Config& config) {
   const auto plan = plan_memory(config, builtin_catalog());
-  if (!plan)
-    return {"device.memory", CheckLevel::fail, plan.error().message,
-            "run rivulet validate: it reports the file and the key"};
+  if (!plan) return invalid_configuration("device.memory", plan.error());
   if (const auto fits = plan.value().check(); !fits)
-    return {"device.memory", CheckLevel::fail, fits.error().message,
-            "run rivulet validate: it reports the file and the key"};
+    return invalid_configuration("device.memory", fits.error());
   return {"device.memory", CheckLevel::ok, "needs " + plan.value().text(), ""};
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
 #include "runtime/config/config.h"
 #include "runtime/status/node_status.h"
 
@@ -18,6 +19,9 @@ struct Check {
   std::string value;
   std::string hint;  ///< what to do; empty for ok
 };
+
+/// A failed check of a configuration that `rivulet validate` refuses as well.
+Check invalid_configuration(std::string name, const Error& error);
 
 /// "ok    memory     3.1 GB free", with the hint below.
 std::string render_check(const Check& check, bool colour);

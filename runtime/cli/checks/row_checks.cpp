@@ -67,9 +67,7 @@ std::vector<Check> topic_rows_checks(const Config& config, const std::string& to
                                      std::vector<int> partitions) {
   const std::string name = "rows of " + topic;
   const auto decoder = build_decoder(config, builtin_catalog());
-  if (!decoder)
-    return {{name, CheckLevel::fail, decoder.error().message,
-             "run rivulet validate: it reports the file and the key"}};
+  if (!decoder) return {invalid_configuration(name, decoder.error())};
   decoder.value()->watch_narrowing(true);
   RowSurvey survey(config, *decoder.value());
   const StopRequest never{0};
@@ -117,9 +115,7 @@ Check judged_labels(const std::string& topic, const std::vector<RowSurvey>& of_p
 /// Compares labels between all partitions of a topic, on all devices.
 Check label_check(const Config& config, const std::string& topic, int partitions) {
   const auto decoder = build_decoder(config, builtin_catalog());
-  if (!decoder)
-    return {"labels of " + topic, CheckLevel::fail, decoder.error().message,
-            "run rivulet validate: it reports the file and the key"};
+  if (!decoder) return invalid_configuration("labels of " + topic, decoder.error());
   std::vector<RowSurvey> of_partition(static_cast<std::size_t>(partitions),
                                       RowSurvey(config, *decoder.value()));
   std::vector<int> all(of_partition.size());

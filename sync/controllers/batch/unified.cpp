@@ -26,8 +26,9 @@ namespace {
 constexpr std::array keys{
     Key{.name = "batch.noise_share",
         .text = "0.125",
-        .help = "of policy unified: target number of rows of a group step, as a share of the gradient noise "
-                "scale",
+        .help =
+            "with policy unified: target number of rows of a group step, as a share of the gradient noise "
+            "scale",
         .least = 0,
         .most = 100,
         .above = true},

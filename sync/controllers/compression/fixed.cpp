@@ -11,17 +11,17 @@ constexpr std::array keys{
     Key{.name = "compression.compressor",
         .type = KeyType::text,
         .text = "\"dense\"",
-        .help = "of policy fixed: compressor of the contributions"},
+        .help = "with policy fixed: compressor of the contributions"},
     Key{.name = "compression.keep",
         .text = "0.01",
-        .help = "of policy fixed: share of the parameters that a device sends in a round",
+        .help = "with policy fixed: share of the parameters that a device sends in a round",
         .least = 0,
         .most = 1,
         .above = true},
     Key{.name = "compression.momentum",
         .type = KeyType::text,
         .text = "\"own\"",
-        .help = "of policy fixed with sgd: owner of the momentum: own = each device, for elements not yet "
+        .help = "with policy fixed and sgd: owner of the momentum: own = each device, for elements not yet "
                 "sent; group = the group, for all elements",
         .choices = "own | group"},
 };

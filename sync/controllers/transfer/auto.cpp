@@ -20,18 +20,18 @@ namespace {
 constexpr std::array keys{
     Key{.name = "inject.auto.share",
         .text = "0.25",
-        .help = "of policy auto: share of injected rows in a batch; maximum 0.1 if only features differ",
+        .help = "with policy auto: share of injected rows in a batch; maximum 0.1 if only features differ",
         .least = 0,
         .most = 0.9},
     Key{.name = "inject.auto.skew",
         .text = "0.4",
-        .help = "of policy auto: label skew above which devices send injected rows (0: equal label "
+        .help = "with policy auto: label skew above which devices send injected rows (0: equal label "
                 "distributions, 1: no labels in common)",
         .least = 0,
         .most = 1},
     Key{.name = "inject.auto.features",
         .text = "0.5",
-        .help = "of policy auto: between-device share of a feature's variance, above which devices send "
+        .help = "with policy auto: between-device share of a feature's variance, above which devices send "
                 "injected rows",
         .least = 0,
         .most = 1},

@@ -30,7 +30,7 @@ constexpr std::array keys{
     Key{.name = "sync.budget",
         .type = KeyType::text,
         .text = "\"1 of stream\"",
-        .help = "of policy auto: maximum bytes that a device sends for synchronization, as a share of its "
+        .help = "with policy auto: maximum bytes that a device sends for synchronization, as a share of its "
                 "group's record bytes or as bytes per time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
         .fits = [](std::string_view text) { return budget_of(text).has_value(); },
         .form = "a budget such as 0.1 of stream, 50 kB/s or 2 GB/month"},
@@ -38,7 +38,7 @@ constexpr std::array keys{
         .type = KeyType::integer,
         .text = "32",
         .help =
-            "of policy auto: maximum local steps between synchronizations, unless the budget requires more",
+            "with policy auto: maximum local steps between synchronizations, unless the budget requires more",
         .least = 1,
         .most = 8000},
     overlap_key,

@@ -23,25 +23,26 @@ constexpr std::array keys{
     Key{.name = "batch.throughput.window",
         .type = KeyType::integer,
         .text = "20",
-        .help = "of policy throughput: number of measured rounds before batch sizes may change",
+        .help = "with policy throughput: number of measured rounds before batch sizes may change",
         .least = 1,
         .most = 10'000},
     Key{.name = "batch.throughput.dead_band",
         .text = "0.05",
-        .help = "of policy throughput: minimum relative change of any batch size at which new sizes apply; "
+        .help = "with policy throughput: minimum relative change of any batch size at which new sizes apply; "
                 "raised to twice the standard error of its compute times",
         .least = 0,
         .most = 1},
     Key{.name = "batch.throughput.sum",
         .type = KeyType::text,
         .text = "\"scaled\"",
-        .help = "of policy throughput: correction that keeps the total number of rows constant: scaled = by "
-                "a common factor; shifted = by a common difference (as published)",
+        .help =
+            "with policy throughput: correction that keeps the total number of rows constant: scaled = by "
+            "a common factor; shifted = by a common difference (as published)",
         .choices = "scaled | shifted"},
     Key{.name = "batch.throughput.start",
         .type = KeyType::text,
         .text = "\"speeds\"",
-        .help = "of policy throughput: initial batch sizes: speeds = in proportion to device.speed; even = "
+        .help = "with policy throughput: initial batch sizes: speeds = in proportion to device.speed; even = "
                 "equal on all devices",
         .choices = "speeds | even"},
 };

@@ -26,25 +26,25 @@ constexpr std::array<double, 5> ladder{10, 20, 40, 160, 1000};
 constexpr std::array keys{
     Key{.name = "compression.gravac.epsilon",
         .text = "0.7",
-        .help = "of policy gravac: minimum gain at which a compression factor is used",
+        .help = "with policy gravac: minimum gain at which a compression factor is used",
         .least = 0,
         .most = 10},
     Key{.name = "compression.gravac.omega",
         .text = "0.01",
-        .help = "of policy gravac: relative difference below which two gains or two speeds count as equal",
+        .help = "with policy gravac: relative difference below which two gains or two speeds count as equal",
         .least = 0,
         .most = 1},
     Key{.name = "compression.gravac.window",
         .type = KeyType::integer,
         .text = "500",
-        .help = "of policy gravac: number of rounds before the next compression factor (of 10, 20, 40, 160 "
+        .help = "with policy gravac: number of rounds before the next compression factor (of 10, 20, 40, 160 "
                 "and 1000) is tried",
         .least = 1,
         .most = 1'000'000},
     gain_key("compression.gravac.gain", "\"squared\""),
     Key{.name = "compression.gravac.half_life",
         .text = "10",
-        .help = "of policy gravac: half-life of the mean gain, in rounds",
+        .help = "with policy gravac: half-life of the mean gain, in rounds",
         .least = 0,
         .most = 10'000,
         .above = true},
@@ -100,7 +100,8 @@ void forget_speeds(std::span<double> memory) {
 /// Whether exchange times have changed by more than 10 % and by more than their noise.
 bool links_have_changed(std::size_t factor, double exchange, std::span<double> memory) {
   constexpr double weight = 0.05;
-  constexpr double noise = 0.6;  // multiple of the scatter: three deviations of a mean with that weight
+  constexpr double noise =
+      0.6;  // multiple of the scatter: three standard deviations of a mean with that weight
   double& usual = memory[seconds_at + factor];
   if (memory[tries_at + factor] == 0) usual = exchange;
   const double off = usual > 0 ? finite((exchange - usual) / usual) : 0;

@@ -23,31 +23,32 @@ namespace {
 constexpr std::array keys{
     Key{.name = "sync.selsync.delta",
         .text = "0.3",
-        .help = "of policy selsync: relative change of a device's smoothed squared gradient norm at which it "
-                "requests synchronization; 0: synchronization after every step",
+        .help =
+            "with policy selsync: relative change of a device's smoothed squared gradient norm at which it "
+            "requests synchronization; 0: synchronization after every step",
         .least = 0,
         .most = 1e6},
     Key{.name = "sync.selsync.half_life",
         .text = "4",
-        .help = "of policy selsync: half-life of the smoothed norm, in local steps; other values require a "
+        .help = "with policy selsync: half-life of the smoothed norm, in local steps; other values require a "
                 "different delta",
         .least = 0,
         .most = 10'000,
         .above = true},
     Key{.name = "sync.selsync.quorum",
         .text = "0",
-        .help = "of policy selsync: share of the devices that must request synchronization; 0: one device",
+        .help = "with policy selsync: share of the devices that must request synchronization; 0: one device",
         .least = 0,
         .most = 1},
     Key{.name = "sync.selsync.steps_max",
         .type = KeyType::integer,
         .text = "100",
-        .help = "of policy selsync: maximum local steps between synchronizations",
+        .help = "with policy selsync: maximum local steps between synchronizations",
         .least = 1,
         .most = 8000},
     Key{.name = "sync.selsync.target",
         .text = "0",
-        .help = "of policy selsync: target share of steps without synchronization (LSSR), reached by "
+        .help = "with policy selsync: target share of steps without synchronization (LSSR), reached by "
                 "adjusting delta; 0: fixed delta",
         .least = 0,
         .most = 0.999},
