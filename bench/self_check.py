@@ -40,10 +40,12 @@ class Usage(unittest.TestCase):
             self.assertEqual(self.told("run", *words)[0], 2, words)
         for words in (["nothing"], ["--workers", "0"]):
             self.assertEqual(self.told("tune", *words)[0], 2, words)
+        for words in (["nothing", "/bin/true"], ["bits", "/bin/true", "--pairs", "0"], ["bits", "/bin/true", "--rename", "x"]):
+            self.assertEqual(self.told("builds", *words)[0], 2, words)
 
     def test_a_build_without_the_programs_is_said(self):
-        for program in ("run", "tune"):
-            code, said = self.told(program)
+        for program, *words in (("run",), ("tune",), ("builds", "scale", "/bin/true")):
+            code, said = self.told(program, *words)
             self.assertEqual((code, said), (1, f"bench/{program}: /nowhere/rivulet does not exist"))
 
     def test_faults_of_files_and_programs_are_sentences(self):
