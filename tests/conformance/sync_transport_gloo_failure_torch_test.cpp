@@ -25,7 +25,8 @@ using namespace std::chrono_literals;
 using sync::Lane;
 using sync::Ticket;
 
-constexpr Duration deadline = 1s;
+constexpr int deadline_s = 1;
+constexpr Duration deadline = std::chrono::seconds(deadline_s);
 /// A killed process closes its sockets only after its memory is freed, and a sanitizer's shadow memory is
 /// large.
 const Duration slack = std::string(RIVULET_SANITIZE).empty() ? 0s : 10s;
@@ -53,13 +54,14 @@ struct Role {
   std::string folder, bind, what;
   std::size_t count = 0;        ///< elements of a contribution
   int connect_deadline_s = 60;  ///< long: slow process starts are not failures
+  int progress_deadline_s = deadline_s;
 };
 
 Role role_from_environment() {
   Role role;
   if (const char* text = std::getenv("RIVULET_TEST_PEER")) {
     std::istringstream(text) >> role.rank >> role.world >> role.folder >> role.bind >> role.what >>
-        role.count >> role.connect_deadline_s;
+        role.count >> role.connect_deadline_s >> role.progress_deadline_s;
   }
   return role;
 }
@@ -97,7 +99,7 @@ void play_peer(const Role& role) {
   FolderBook book(role.folder);
   sync::GlooConfig config;
   config.bind = role.bind;
-  config.transport.progress_deadline = deadline;
+  config.transport.progress_deadline = std::chrono::seconds(role.progress_deadline_s);
   config.connect_deadline = std::chrono::seconds(role.connect_deadline_s);
   auto connect = sync::make_gloo_connect(config, clock);
   REQUIRE(connect);
@@ -170,6 +172,7 @@ struct Peers {
   TempDir folder;
   std::vector<std::unique_ptr<Process>> processes;
   int connect_deadline_s = Role().connect_deadline_s;
+  int progress_deadline_s = Role().progress_deadline_s;
 
   void start(std::uint32_t world, const std::string& what, std::size_t count, Network* network = nullptr) {
     for (std::uint32_t r = 0; r < world; ++r) start_one(r, world, what, count, network);
@@ -186,7 +189,8 @@ struct Peers {
     if (network) options.network_namespace = network->namespace_of(static_cast<int>(r));
     options.environment["RIVULET_TEST_PEER"] =
         std::to_string(r) + " " + std::to_string(world) + " " + folder.path().string() + " " + bind + " " +
-        what + " " + std::to_string(count) + " " + std::to_string(connect_deadline_s);
+        what + " " + std::to_string(count) + " " + std::to_string(connect_deadline_s) + " " +
+        std::to_string(progress_deadline_s);
     auto process = Process::start(options);
     REQUIRE_MESSAGE(process, trouble_of(process));
     processes.push_back(std::move(process).value());
@@ -279,8 +283,9 @@ TEST_CASE("Gloo: a slow link of 20 Mbit/s is not declared dead, however long a p
   auto network = Network::create({.nodes = 2, .bits_per_second = 20e6});
   REQUIRE_MESSAGE(network, trouble_of(network));
   Peers peers;
-  peers.start(2, "gather", 1'500'000, network.value().get());  // 2.4 s per payload, deadline 1 s
-  let_pass(6s);
+  peers.progress_deadline_s = 4;  // long enough for a process that waits for a processor
+  peers.start(2, "gather", 5'000'000, network.value().get());  // 8 s per payload
+  let_pass(18s);
   for (auto& p : peers.processes) {
     CHECK(p->running());
     CHECK_MESSAGE(p->output().find("FAILED") == std::string::npos, p->output());
