@@ -79,8 +79,8 @@ Measured run_group(const runtime::LoadedConfig& job, const runtime::SimulateOpti
   const double took = process_cpu_seconds() - began;
   Measured out;
   out.rounds = rounds() - first;
-  out.steps_per_s = static_cast<double>(out.rounds * job.config.job.devices) / took;
-  out.bytes_per_device = (resident_bytes() - before) / job.config.job.devices;
+  out.steps_per_s = static_cast<double>(out.rounds * job.config.job.devices.max) / took;
+  out.bytes_per_device = (resident_bytes() - before) / job.config.job.devices.max;
   return out;
 }
 

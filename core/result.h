@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/check.h"
 
@@ -31,7 +32,8 @@ std::string_view name_of(ErrorCode code) noexcept;
 
 struct Error {
   ErrorCode code = ErrorCode::io;
-  std::string message;  ///< one sentence for the user: what, where, which value
+  std::string message;                     ///< one sentence for the user: what, where, which value
+  std::vector<std::uint32_t> blamed = {};  ///< ranks of the view that caused it; empty: none, or unknown
 };
 
 /// A value or an Error. Accessing the wrong one is a bug and aborts, in release builds too.

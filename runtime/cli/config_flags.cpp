@@ -58,7 +58,8 @@ const std::vector<KeyFlag>& key_flags() {
       {"--brokers", "source.kafka.properties.bootstrap.servers", "HOST:PORT,...", "Kafka brokers"},
       {"--topic", "source.topics", "TOPIC[,TOPIC]", "topics of the job"},
       {"--partitions", "source.partitions", "0,2 or 0-3", "partitions this device consumes"},
-      {"--devices", "job.devices", "N", "number of devices in the group"},
+      {"--devices", "job.devices", "N|MIN-MAX", "number of devices in the group"},
+      {"--wanted", "job.devices.wanted", "N", "usual number of devices if --devices is a range"},
       {"--data-dir", "device.data_dir", "DIR", "directory for all files that this device writes"},
       {"--http", "http.listen", "HOST:PORT",
        "address of the metrics, health and status pages; 'off' disables them"},
@@ -71,7 +72,7 @@ const std::vector<KeyFlag>& key_flags() {
 }
 
 std::string toml_of_flag(std::string_view key, const std::string& text) {
-  if (key == "job.devices") return text;
+  if (key.starts_with("job.devices")) return text;
   if (key != "source.topics" && key != "source.partitions") return toml_string(text);
   std::vector<std::string> items;
   for (const auto& item : split(text, ',')) {

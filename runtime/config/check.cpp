@@ -195,9 +195,9 @@ class Checks {
     if (named) return;
     if (c_.source.type == "kafka") {
       wrong({keys[0]}, "'" + keys[0] + "' is required for source.type = 'kafka'");
-    } else if (c_.job.devices > 1) {
+    } else if (c_.job.devices.max > 1) {
       wrong({keys[0]}, fmt::format("'{}' is required: a group of {} devices forms through a broker", keys[0],
-                                   c_.job.devices));
+                                   text_of(c_.job.devices)));
     }
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/group_sizes.h"
 #include "core/result.h"
 #include "core/settings.h"
 #include "core/time.h"
@@ -23,7 +24,7 @@ inline constexpr std::string_view optimizer_of_small_steps = "adam";
 struct Config {
   struct Job {
     std::string name;
-    std::uint32_t devices = 4;
+    GroupSizes devices = 4;
     std::uint64_t seed = 42;
   } job;
   struct DeviceKeys {
@@ -113,7 +114,7 @@ struct Config {
     std::string bind = "auto";
     std::string advertise;
     int port = 0;                         ///< port of peer traffic; 0 = any free one
-    std::string on_peer_loss = "reform";  ///< reform | exit
+    std::string on_peer_loss = "reform";  ///< reform | shrink | exit
     std::uint32_t digest_every = 1;       ///< rounds between digests; group key
   } sync;
   struct Compression {
@@ -148,6 +149,9 @@ struct Config {
   Settings settings = default_settings();
   static Settings default_settings();
 };
+
+/// As in a configuration: "4", "2-16", "{ min = 2, wanted = 8, max = 16 }".
+std::string text_of(const GroupSizes& sizes);
 
 /// One row of the key table.
 struct KeySpec {

@@ -5,11 +5,22 @@
 #include <map>
 
 #include "runtime/config/key_row_parts.h"
+#include "runtime/config/sizes.h"
 #include "sync/policy/controller.h"
 
 namespace rivulet::runtime {
 
 namespace {
+
+/// sizes.cpp stores the value.
+KeyRow sizes_row(const char* key, const char* text, bool (*fits)(std::string_view), std::string_view form,
+                 const char* help, const char* sample = "") {
+  KeyRow row{spec(key, kind::text, text, help, {.sample = sample})};
+  row.fits = fits;
+  row.form = form;
+  row.or_number = true;
+  return row;
+}
 
 std::vector<KeyRow> job_and_device() {
   return {
@@ -19,10 +30,17 @@ std::vector<KeyRow> job_and_device() {
             {.sample = "\"mnist\""}),
        {},
        [](Config& c, const Value& v) { c.job.name = str(v); }},
-      {spec("job.devices", kind::integer, "4",
-            "number of devices in the group; training starts when all are connected", {.sample = "1"}),
-       {1, 10'000},
-       [](Config& c, const Value& v) { c.job.devices = whole<std::uint32_t>(v); }},
+      sizes_row("job.devices", "4", is_group_size, group_size_form,
+                "number of devices: fixed, or a range such as \"2-16\" within which devices come and go",
+                "1"),
+      sizes_row("job.devices.min", "\"\"", is_device_count, device_count_form,
+                "fewest devices: with fewer, the group pauses; default: checkpoint.quorum"),
+      sizes_row(
+          "job.devices.wanted", "\"\"", is_device_count, device_count_form,
+          "usual number of devices, for learning rate and batch sizes; a starting group waits 5 s for it; "
+          "default: job.devices.max"),
+      sizes_row("job.devices.max", "\"\"", is_device_count, device_count_form,
+                "most devices: further ones wait for a place; memory is planned for it"),
       {spec("job.seed", kind::integer, "42",
             "seed of the job's pseudorandom numbers, such as initial parameters"),
        not_negative, [](Config& c, const Value& v) { c.job.seed = whole<std::uint64_t>(v); }},

@@ -56,6 +56,14 @@ std::string dotted(const std::vector<std::string>& path, std::size_t count) {
   return key;
 }
 
+/// A later value of a key that is also a table replaces the table.
+void put(SettingsByKey& settings, Setting setting) {
+  if (find_row(setting.key) != nullptr)
+    std::erase_if(settings, [&](const auto& entry) { return entry.first.starts_with(setting.key + "."); });
+  const std::string key = setting.key;
+  settings[key] = std::move(setting);
+}
+
 /// Collects the settings of one document, all with the same source.
 class Document {
  public:
@@ -68,7 +76,7 @@ class Document {
     if (origin.empty()) setting.origin = source_ + ":" + std::to_string(setting.place.line);
     if (!path_is_known(leaf, setting)) return;
     if (is_property(setting.key) || find_row(setting.key) != nullptr) {
-      settings_[setting.key] = std::move(setting);
+      put(settings_, std::move(setting));
     } else if (const auto* other = std::get_if<Value::Other>(&leaf.value.data);
                other == nullptr || other->what != "a table") {
       report_error(problems_, setting,
@@ -115,10 +123,10 @@ void add_text(const std::string& key, const std::string& text, const Setting& fr
     return;
   }
   const KeyRow* row = find_row(key);
-  if (row != nullptr) {
+  if (row != nullptr && !(is_table(key) && text.starts_with('{'))) {
     setting.value = value_of_text(row->spec.type, text);
     setting.key = row->spec.key;
-    settings[row->spec.key] = std::move(setting);
+    put(settings, std::move(setting));
     return;
   }
   if (!is_table(key)) {
@@ -160,6 +168,7 @@ const std::vector<std::pair<std::string, std::string>>& known_variables() {
       {"RIVULET_TOPIC", "source.topics"},
       {"RIVULET_PARTITIONS", "source.partitions"},
       {"RIVULET_DEVICES", "job.devices"},
+      {"RIVULET_WANTED", "job.devices.wanted"},
       {"RIVULET_DATA_DIR", "device.data_dir"},
       {"RIVULET_HTTP", "http.listen"},
       {"RIVULET_HTTP_TOKEN_FILE", "http.token_file"},

@@ -16,6 +16,7 @@
 #include "runtime/config/key_rows.h"
 #include "runtime/config/layers.h"
 #include "runtime/config/secrets.h"
+#include "runtime/config/sizes.h"
 #include "sync/membership/records.h"
 #include "sync/message/facts.h"
 
@@ -72,6 +73,7 @@ class Loader {
   LoadedConfig load() {
     gather();
     keys();
+    sizes();
     properties();
     by_format();
     claims();
@@ -113,6 +115,23 @@ class Loader {
       if (row.spec.since.empty() || it != written_.end()) note(setting);
       if (row.spec.group && out_.effective.contains(key)) out_.group_values[key] = group_text(key, *value);
       settings_[key] = setting;
+    }
+  }
+
+  /// Shows the sizes of the group as one key, in one form.
+  void sizes() {
+    resolve_sizes(out_.config, settings_, written_, problems_);
+    const std::string key = "job.devices";
+    const GroupSizes& devices = out_.config.job.devices;
+    const std::string text = text_of(devices);
+    const bool is_range = !devices.is_fixed() && text.front() != '{';
+    out_.effective[key] = is_range ? "\"" + text + "\"" : text;
+    out_.group_values[key] = text;
+    for (const char* part : size_keys) {
+      if (written_.contains(part) && !written_.contains(key)) out_.origin[key] = out_.origin[part];
+      out_.effective.erase(part);
+      out_.group_values.erase(part);
+      out_.origin.erase(part);
     }
   }
 

@@ -90,7 +90,7 @@ std::string config_template() {
     waiting.clear();
   };
   for (const auto& spec : key_table()) {
-    if (!spec.since.empty()) continue;
+    if (!spec.since.empty() || find_row(inner_table_of(spec.key)) != nullptr) continue;
     const std::string now_inner = inner_table_of(spec.key);
     if (now_inner != inner) flush();
     inner = now_inner;

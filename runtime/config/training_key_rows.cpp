@@ -171,8 +171,10 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
        {0, 65535},
        [](Config& c, const Value& v) { c.sync.port = whole<int>(v); }},
       {spec("sync.on_peer_loss", kind::text, "\"reform\"",
-            "reaction to a lost peer: reform (wait for it and resume) | exit (with code 75)",
-            {.choices = {"reform", "exit"}}),
+            "reaction to a lost peer: reform (wait for it, if job.devices is fixed) | shrink (resume with at "
+            "least "
+            "checkpoint.quorum devices) | exit (with code 75)",
+            {.choices = {"reform", "shrink", "exit"}}),
        {},
        [](Config& c, const Value& v) { c.sync.on_peer_loss = str(v); }},
       {spec("compression.policy", kind::text, "\"auto\"",
@@ -191,9 +193,9 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
             "number of newest checkpoints to keep; older ones that the group still needs are also kept"),
        {1, 1000},
        [](Config& c, const Value& v) { c.checkpoint.keep = whole<std::uint32_t>(v); }},
-      {spec(
-           "checkpoint.quorum", kind::integer, "2",
-           "number of devices that must have saved a checkpoint before it is committed; maximum job.devices"),
+      {spec("checkpoint.quorum", kind::integer, "2",
+            "number of devices that must have saved a checkpoint before it is committed; maximum "
+            "job.devices.max"),
        {1, 10'000},
        [](Config& c, const Value& v) { c.checkpoint.quorum = whole<std::uint32_t>(v); }},
   };

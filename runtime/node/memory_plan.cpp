@@ -140,7 +140,7 @@ class Planner {
   }
 
   void network() {
-    const double devices = c_.job.devices;
+    const double devices = c_.job.devices.max;
     const double payload = scalar_ * numbers_;  // upper bound for every compressor
     const auto* how = sync::policy::collective_named(c_.sync.collective);
     const bool whole = how != nullptr && how->fits == &sync::sums_whole;
@@ -148,7 +148,7 @@ class Planner {
     const double summed = how != nullptr && how->pattern == sync::Pattern::to_all ? 0 : payload;
     add("payloads", gathered + summed, whole ? "model" : "sync.collective (sum needs one payload)",
         devices + 1);
-    const bool speculates = c_.sync.speculate && c_.job.devices > 1 && !whole;
+    const bool speculates = c_.sync.speculate && c_.job.devices.max > 1 && !whole;
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.speculate", devices + 1);
     const auto policy = worker_config(c_, {}, n_.rows, n_.layout).session.policy;
@@ -208,7 +208,7 @@ class Planner {
   }
 
   [[nodiscard]] double partitions() const {
-    return static_cast<double>(c_.job.devices) *
+    return static_cast<double>(c_.job.devices.max) *
            static_cast<double>(std::max<std::size_t>(c_.source.claims.size(), 1));
   }
 

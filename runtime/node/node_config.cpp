@@ -60,7 +60,8 @@ std::string transfer_policy(const Config& config) {
   policy.settings = sync::policy::settings_of(policy, config.settings);
   const auto* when = sync::policy::controller_named(sync::policy::Role::when, config.sync.policy);
   const bool local_steps = when != nullptr && when->plans_steps && when->contributes_deltas(policy);
-  return local_steps && is_classification(config) && config.job.devices > 1 ? config.inject.policy : "none";
+  return local_steps && is_classification(config) && config.job.devices.max > 1 ? config.inject.policy
+                                                                                : "none";
 }
 
 const devices::ModelEntry* model_named(std::string_view name) {
@@ -143,6 +144,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.learning_rate_policy = config.train.lr_schedule;
   policy.transfer_policy = transfer_policy(config);
   policy.on_divergence = config.train.on_divergence;
+  policy.devices = config.job.devices.wanted;
   policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(
@@ -155,7 +157,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.partitions = claimed_partitions(config);
   out.stop_after = options.stop_after;
   out.dry_run = options.dry_run;
-  out.reform = config.sync.on_peer_loss == "reform";
+  out.reform = config.sync.on_peer_loss != "exit";
   out.peer_deadline = config.sync.deadline;
   out.checkpoint_interval = config.checkpoint.every_interval;
   out.stop_on_nonfinite = config.train.on_nonfinite == "stop";

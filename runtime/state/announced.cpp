@@ -74,8 +74,10 @@ Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view
       if (trouble == nullptr && !is_explained(rows, announced.runs()))
         trouble = "do not match the announced skipped ranges";
       if (trouble == nullptr) continue;
-      return Error{ErrorCode::protocol, view.members[rank] + " announces rows of partition " +
-                                            text_of(rows.partition, topics) + " that " + trouble};
+      return Error{ErrorCode::protocol,
+                   view.members[rank] + " announces rows of partition " + text_of(rows.partition, topics) +
+                       " that " + trouble,
+                   {rank}};
     }
   }
   return ok();

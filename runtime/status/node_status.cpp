@@ -8,6 +8,8 @@ std::string_view name_of(NodeState state) noexcept {
   switch (state) {
     case NodeState::starting: return "starting";
     case NodeState::forming: return "forming";
+    case NodeState::joining: return "joining";
+    case NodeState::paused: return "paused";
     case NodeState::connecting: return "connecting";
     case NodeState::training: return "training";
     case NodeState::waiting: return "waiting";

@@ -21,6 +21,8 @@ namespace rivulet::runtime {
 enum class NodeState : std::uint8_t {
   starting,
   forming,
+  joining,  ///< the group trains, and this device waits to join it
+  paused,   ///< the group has too few devices to train
   connecting,
   training,
   waiting,

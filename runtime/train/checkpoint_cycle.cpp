@@ -69,6 +69,8 @@ void CheckpointCycle::watch(const std::string& control_words) {
                        {{"error", said.error().message}});
   }
   const Stamp committed = parts_.membership.committed().stamp;
+  // A state of a view without this device need not follow the states that this device has saved.
+  if (committed.lineage > view_) uncommitted_.forget();
   if (uncommitted_.committed(committed, parts_.commits)) parts_.ingest.notify();
   if (committed == committed_) return;
   committed_ = committed;

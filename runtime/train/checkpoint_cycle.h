@@ -44,6 +44,14 @@ class CheckpointCycle {
     saved_ = stamp;
   }
 
+  /// Call when this device enters a view. A state saved in the last view that was not committed there cannot
+  /// be committed any more, so the next one is due immediately: otherwise views that keep ending would keep
+  /// commits away.
+  void enter_view(std::uint64_t number) {
+    view_ = number;
+    if (saved_ > parts_.membership.committed().stamp) saved_at_ = parts_.clock.now() - parts_.interval;
+  }
+
   [[nodiscard]] bool saves() const noexcept { return parts_.checkpoints != nullptr; }
   [[nodiscard]] bool busy() const { return saves() && parts_.checkpoints->busy(); }
   /// True if a state should be saved now. A new step since the last save is not required: a state adopted by
@@ -80,6 +88,7 @@ class CheckpointCycle {
   SavedOffsets uncommitted_;
   Stamp committed_;                  ///< last reported to the checkpointer
   Stamp saved_;                      ///< last state given to the checkpointer
+  std::uint64_t view_ = 0;           ///< last view that this device has entered
   std::array<Stamp, 16> on_disk_{};  ///< last states on disk, as a ring
   std::size_t next_on_disk_ = 0;
   TimePoint saved_at_{};

@@ -24,6 +24,16 @@ std::string listed(const std::vector<std::string>& words) {
   return text;
 }
 
+sync::membership::Departure departure_after(const Error& error, const sync::ViewSpec& spec) {
+  sync::membership::Departure departure;
+  const bool wrong = error.code == ErrorCode::protocol || error.code == ErrorCode::diverged;
+  auto& ids = wrong ? departure.accused : departure.lost;
+  for (const std::uint32_t rank : error.blamed)
+    if (rank < spec.world() && rank != spec.rank) ids.push_back(spec.members[rank]);
+  std::ranges::sort(ids);
+  return departure;
+}
+
 ViewEntry::Outcome ViewEntry::step(bool was_in_group) {
   switch (stage_) {
     case Stage::forming: return form(was_in_group);
@@ -33,9 +43,9 @@ ViewEntry::Outcome ViewEntry::step(bool was_in_group) {
   return adopt();
 }
 
-void ViewEntry::restart(const std::string& why) {
+void ViewEntry::restart(const std::string& why, const sync::membership::Departure& members) {
   drop_view();
-  parts_.membership.leave_view(why);
+  parts_.membership.leave_view(why, members);
 }
 
 ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
@@ -71,9 +81,17 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
 
 void ViewEntry::report_waiting(TimePoint now) {
   const auto missing = parts_.membership.waiting_for();
-  parts_.status.state.store(NodeState::forming);
+  const bool paused = parts_.membership.below_min();
+  const NodeState state = paused                        ? NodeState::paused
+                          : parts_.membership.joining() ? NodeState::joining
+                                                        : NodeState::forming;
+  // The pause may be long, and this may be the only copy of the last steps.
+  if (paused && parts_.state->stamp.step > 0)
+    parts_.checkpoints.save(*parts_.state, parts_.rows.partitions());
+  parts_.status.state.store(state);
   const std::string phrase =
-      missing.empty() ? "forming: confirming membership" : "forming: waiting for " + listed(missing);
+      std::string(name_of(state)) +
+      (missing.empty() ? ": confirming membership" : ": waiting for " + listed(missing));
   if (phrase != parts_.status.phrase() || now >= report_again_at_) {
     parts_.log.write(Level::info, phrase);
     report_again_at_ = now + report_again_after;
@@ -84,7 +102,7 @@ void ViewEntry::report_waiting(TimePoint now) {
 ViewEntry::Outcome ViewEntry::connect() {
   switch (view_->transport->connected()) {
     case Progress::pending: return later(connecting_step);
-    case Progress::failed: return not_connected(view_->transport->error());
+    case Progress::failed: return not_connected(sync::error_of(*view_->transport));
     case Progress::done: break;
   }
   view_->exchange =
@@ -184,11 +202,13 @@ ViewEntry::Outcome ViewEntry::not_adopted(Error error) {  // by value: the view 
 /// Forms the next view after a view that does not connect. Waits longer each time, since every view costs a
 /// few records in the control topic. Fails immediately if the addresses can never reach each other.
 ViewEntry::Outcome ViewEntry::not_connected(Error error) {  // by value: the view owns the original
+  auto members = departure_after(error, view_->spec);
+  if (stage_ == Stage::connecting) members.unreached = members.lost;
   drop_view();
   if (error.code == ErrorCode::invalid_config) return ends(std::move(error));
   parts_.log.write(Level::warn, "the devices of the view could not be connected; forming the next view",
                    {{"error", error.message}});
-  parts_.membership.leave_view(error.message);
+  parts_.membership.leave_view(error.message, members);
   form_again_at_ = parts_.clock.now() + forming_pause_;
   forming_pause_ = std::clamp(2 * forming_pause_, forming_pause_first, forming_pause_last);
   return again();

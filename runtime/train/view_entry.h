@@ -26,6 +26,9 @@ namespace rivulet::runtime {
 /// Joins words for a message; shortens long lists.
 std::string listed(const std::vector<std::string>& words);
 
+/// The members of a view that an error blames: accused of a wrong state or message, otherwise lost.
+sync::membership::Departure departure_after(const Error& error, const sync::ViewSpec& spec);
+
 /// Enters a view: the group forms, the devices connect, and all of them adopt the view's target. If that
 /// fails, the next view is formed. Owner: the train thread.
 ///
@@ -64,8 +67,8 @@ class ViewEntry {
   /// `was_in_group`: this process has been in a view, so unreachable brokers and addresses are expected to
   /// become reachable again.
   Outcome step(bool was_in_group);
-  /// Starts again with a new view. `why`: reason for the group's log.
-  void restart(const std::string& why);
+  /// Starts again with a new view. `why`, `members`: for the group's log.
+  void restart(const std::string& why, const sync::membership::Departure& members = {});
   void drop_view() {
     view_.reset();
     stage_ = Stage::forming;

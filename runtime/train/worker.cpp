@@ -357,11 +357,11 @@ Turn Worker::after_round(bool went_on) {
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
                          clock_.seconds_since_entry(round_.times.last_ended));
   const bool retreats = decision.retreat != sync::policy::Retreat::none;
-  if (!decision.stop && decision.leaving.empty() && !retreats) {
+  if (!decision.stop && decision.leaving.empty() && !decision.regroup && !retreats) {
     phase_ = Phase::collecting;
     return again();
   }
-  parts_.status.state.store(retreats ? NodeState::forming : NodeState::stopping);
+  parts_.status.state.store(retreats || decision.regroup ? NodeState::forming : NodeState::stopping);
   view_->session->begin_shutdown_barrier();
   phase_ = Phase::draining;
   return again();

@@ -53,7 +53,7 @@ struct WorkerConfig {
   std::vector<PartitionId> partitions;
   StopAfter stop_after;
   bool dry_run = false;
-  bool reform = true;  ///< sync.on_peer_loss = "reform"
+  bool reform = true;  ///< sync.on_peer_loss is not "exit"
   Duration peer_deadline = std::chrono::seconds(5);
   Duration checkpoint_interval = std::chrono::seconds(30);
   StateOwner owner;                ///< owner named in images of the state
@@ -224,8 +224,10 @@ class Worker final : public Agent {
     std::uint64_t view = 0;  ///< view that was left
     TimePoint until;         ///< time limit for reading the file
     std::vector<sync::policy::ControllerMemory> memory;
+    bool reloads = false;  ///< the state is damaged, not the model: nothing changes but the state
   };
   Turn retreat();
+  Turn reload_committed(const Error& error);
   Turn roll_back();
   Result<std::optional<AgreedState>> rollback_target();
   Status remember_retreat();
@@ -241,8 +243,11 @@ class Worker final : public Agent {
   Duration leaving_for(TimePoint now);
   Turn drain();
   void put_batch_back();
+  [[nodiscard]] bool regroups(TimePoint now) const;
+  void note_world(std::uint32_t world);
+  [[nodiscard]] bool last_state_may_be_committed() const;
   Turn lost(Error error);
-  Turn form_again(const std::string& why);
+  Turn form_again(const std::string& why, const sync::membership::Departure& members = {});
   Turn leave_alone();
   Turn end(std::optional<Error> error, bool leaver_lost = false);
 
@@ -279,6 +284,11 @@ class Worker final : public Agent {
     std::string problem;  ///< last problem with the topic
     TimePoint next_look{};
     std::optional<TimePoint> leave_requested;
+    TimePoint view_since{};
+    std::uint32_t world = 0;               ///< of the last view
+    bool regrouped = false;                ///< that view ended so that devices could join
+    Duration regroup_pause{};              ///< grows while they fail to
+    std::optional<TimePoint> reloaded_at;  ///< last time that states differed without a majority
   };
   Control control_;
   Ending ending_;

@@ -27,7 +27,8 @@ sync::Facts Worker::my_facts(TimePoint now) {
             (finite && !round_.delta_refused ? 0U : sync::flag_nonfinite) |
             (rows().incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
             (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U) |
-            (stream_.report_change() ? sync::flag_changed : 0U) | health_.flags();
+            (stream_.report_change() ? sync::flag_changed : 0U) | (regroups(now) ? sync::flag_joiner : 0U) |
+            health_.flags();
   clock_.add_stop_conditions(f, now, rows().batch().own_rows());
   if (shows_digest()) {
     f.flags |= sync::flag_digest;

@@ -13,6 +13,7 @@ using sync::policy::Retreat;
 
 constexpr Duration look_for_it_every = std::chrono::milliseconds(20);
 constexpr Duration longest_read = std::chrono::seconds(60);  ///< limit for a disk that does not answer
+constexpr Duration reload_once_in = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -48,6 +49,26 @@ Turn Worker::retreat() {
   return again();
 }
 
+/// The states of the devices differ, and no majority says which is right: all go back to the committed one. A
+/// device that cannot read it adopts the others' state.
+Turn Worker::reload_committed(const Error& error) {
+  const TimePoint now = parts_.clock.now();
+  const bool twice = control_.reloaded_at && now - *control_.reloaded_at < reload_once_in;
+  if (twice) return end(error);
+  control_.reloaded_at = now;
+  const Stamp committed = parts_.membership.committed().stamp;
+  if (!checkpoints_.saves()) return form_again(error.message);
+  parts_.log.write(Level::error, "the states of the devices differ: all go back to the committed state",
+                   {{"why", error.message}, {"to", text_of(committed)}});
+  going_back_ = GoingBack{.to = committed, .until = now + longest_read, .reloads = true};
+  if (committed.step > 0) checkpoints_.fetch(committed);
+  parts_.status.world = 0;
+  parts_.status.state.store(NodeState::forming);
+  parts_.status.set_phrase("going back to the committed state: the states of the devices differ");
+  phase_ = Phase::going_back;
+  return again();
+}
+
 Turn Worker::roll_back() {
   if (end_requested()) return leave_alone();
   auto good = rollback_target();
@@ -55,16 +76,17 @@ Turn Worker::roll_back() {
   const bool may_come =
       checkpoints_.saves() && checkpoints_.fetching() && parts_.clock.now() < going_back_->until;
   if (!good.value() && may_come) return later(look_for_it_every);
+  const bool reloads = going_back_->reloads;
   if (good.value()) {
-    resume_from(*good.value(), *parts_.state, going_back_->view, going_back_->memory);
+    if (!reloads) resume_from(*good.value(), *parts_.state, going_back_->view, going_back_->memory);
     if (auto there = entry_.roll_back(std::move(*good.value())); !there) return end(there.error());
-  } else if (auto kept = remember_retreat(); !kept) {
+  } else if (auto kept = reloads ? ok() : remember_retreat(); !kept) {
     return end(kept.error());
   }
   going_back_.reset();
   health_.rolled_back();
   scores_.begin();
-  return form_again("the model has diverged");
+  return form_again(reloads ? "the states of the devices differed" : "the model has diverged");
 }
 
 /// Call if no device has the good state. Records the failed attempt in the agreed memory.

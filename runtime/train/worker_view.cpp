@@ -11,6 +11,10 @@ namespace {
 constexpr Duration leaving_step = std::chrono::milliseconds(20);
 constexpr Duration look_at_log_every = std::chrono::milliseconds(250);
 constexpr Duration commit_patience = std::chrono::seconds(3);
+// Newcomers interrupt a group that has enough devices at most this often.
+constexpr Duration regroup_every = std::chrono::seconds(10);
+constexpr Duration regroup_pause_first = std::chrono::seconds(1);
+constexpr Duration regroup_pause_last = std::chrono::minutes(5);
 // A device that is requested to stop exits within 10 s, even if its disk hangs.
 constexpr Duration save_patience = std::chrono::milliseconds(9500);
 
@@ -54,7 +58,29 @@ bool Worker::watch_membership(TimePoint now) {
     entry_.restart("a member of the view has restarted");
     return false;
   }
+  const bool in_round =
+      phase_ == Phase::collecting || phase_ == Phase::synchronizing || phase_ == Phase::paying;
+  if (in_round && parts_.membership.fold().view.number > view_->spec.number) {
+    lost({ErrorCode::peer_lost, "the other devices have formed a view without this one"});
+    return false;
+  }
   return true;
+}
+
+/// Whether to end this view so that devices which wait can join: at once below the usual number of devices.
+bool Worker::regroups(TimePoint now) const {
+  if (!parts_.membership.joiner_waits()) return false;
+  const bool few = view_->spec.world() < config_.session.policy.devices;
+  return now >= control_.view_since + std::max(control_.regroup_pause, few ? Duration(0) : regroup_every);
+}
+
+/// A newcomer that cannot connect must not interrupt the group again and again.
+void Worker::note_world(std::uint32_t world) {
+  const bool failed = control_.regrouped && world <= control_.world;
+  control_.regroup_pause =
+      failed ? std::clamp(2 * control_.regroup_pause, regroup_pause_first, regroup_pause_last) : Duration(0);
+  control_.world = world;
+  control_.regrouped = false;
 }
 
 Turn Worker::enter() {
@@ -88,6 +114,9 @@ Turn Worker::begin_rounds() {
   round_.times.last_ended = parts_.clock.now();
   round_.times.early = false;
   round_.times.ahead_seconds = 0;
+  control_.view_since = round_.times.last_ended;
+  note_world(spec.world());
+  checkpoints_.enter_view(spec.number);
   model().own().restart(round_.times.last_ended);
   clock_.enter_view(round_.times.last_ended, spec, *parts_.state, parts_.log);
   round_.rate = {config_.session.policy, view_->session->policy_state()};
@@ -140,28 +169,37 @@ void Worker::show_claims() {
   parts_.status.set_claims(std::move(claims));
 }
 
+/// Whether the group may still commit the last state of this view.
+bool Worker::last_state_may_be_committed() const {
+  const bool view_over = parts_.membership.fold().view.number > view_->spec.number;
+  return !view_over || checkpoints_.busy() || !checkpoints_.is_saved(*parts_.state);
+}
+
 /// The shutdown barrier: no device closes before all have passed it, so that no close looks like a failure.
 Turn Worker::drain() {
   if (view_->session->poll() == Progress::pending) return later(leaving_step);
-  // The last state should be saved and committed before the last offsets are committed.
-  const bool retreats = view_->session->plan().now.retreat != sync::policy::Retreat::none;
-  if (!retreats && !checkpoints_.last_is_committed(*parts_.state, rows().partitions()) &&
-      parts_.clock.now() < round_.times.last_ended + commit_patience)
+  const sync::policy::Decision decision = view_->session->plan().now;
+  const bool retreats = decision.retreat != sync::policy::Retreat::none;
+  const bool ends = decision.stop || std::ranges::count(decision.leaving, view_->spec.rank) > 0;
+  // The last state should be saved and committed before the last offsets are committed. Devices that stay do
+  // not wait for it.
+  if (ends && !retreats && !checkpoints_.last_is_committed(*parts_.state, rows().partitions()) &&
+      last_state_may_be_committed() && parts_.clock.now() < round_.times.last_ended + commit_patience)
     return later(leaving_step);
   if (retreats) return retreat();
-  const sync::policy::Decision decision = view_->session->plan().now;
-  const bool mine = std::ranges::count(decision.leaving, view_->spec.rank) > 0;
-  if (decision.stop || mine) return end(std::nullopt);
+  if (ends) return end(std::nullopt);
   std::vector<std::string> who;
   who.reserve(decision.leaving.size());
   for (const auto rank : decision.leaving) who.push_back(view_->spec.members[rank]);
-  const std::string left =
-      "device " + listed(who) + " left the group after round " + std::to_string(view_->session->round() - 1);
-  if (!config_.reform)
-    return end(Error{ErrorCode::peer_lost, left + "; restart the device to form a new view"}, true);
+  const std::string round = std::to_string(view_->session->round() - 1);
+  const std::string why = who.empty() ? "devices join the group after round " + round
+                                      : "device " + listed(who) + " left the group after round " + round;
+  if (!config_.reform && !who.empty())
+    return end(Error{ErrorCode::peer_lost, why + "; restart the device to form a new view"}, true);
+  control_.regrouped = decision.regroup;
   view_.reset();
   put_batch_back();
-  return form_again(left);
+  return form_again(why);
 }
 
 void Worker::put_batch_back() {
@@ -170,16 +208,21 @@ void Worker::put_batch_back() {
 }
 
 /// The view is over. Puts its rows back; the unfinished round has changed neither state nor gradient. A
-/// leaving device ignores lost peers.
+/// leaving device ignores lost peers. A wrong state or message ends the view for all, and no device unless
+/// the others accuse it a second time.
 Turn Worker::lost(Error error) {  // by value: the view owns the original
   if (view_ && view_->session) report_.metrics().rounds_failed.add(1);
+  const auto members = view_ ? departure_after(error, view_->spec) : sync::membership::Departure();
   view_.reset();
   entry_.drop_view();
   put_batch_back();
   // Local steps of the next round are in the private copy already: undoes all of them.
   if (model().departed()) undo_local_steps();
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
-  if (others && !end_requested() && config_.reform) return form_again(error.message);
+  const bool wrong = error.code == ErrorCode::protocol || error.code == ErrorCode::diverged;
+  const bool goes_on = !end_requested() && config_.reform;
+  if (goes_on && (others || (wrong && !error.blamed.empty()))) return form_again(error.message, members);
+  if (goes_on && error.code == ErrorCode::diverged) return reload_committed(error);
   error.message +=
       "; the rows of the unfinished round are back in the buffer, and the state is the one after step " +
       std::to_string(parts_.state->stamp.step);
@@ -200,12 +243,12 @@ Turn Worker::leave_alone() {
 }
 
 /// The process outlives its views: source, buffer, state and pages stay while the group forms again.
-Turn Worker::form_again(const std::string& why) {
+Turn Worker::form_again(const std::string& why, const sync::membership::Departure& members) {
   parts_.status.world = 0;
   parts_.log.write(Level::warn, "the view has ended; forming the next one",
                    {{"why", why}, {"state", text_of(parts_.state->stamp)}});
   if (auto held = entry_.announce_state(); !held) return end(held.error());
-  entry_.restart(why);
+  entry_.restart(why, members);
   phase_ = Phase::entering;
   return again();
 }

@@ -65,7 +65,7 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryP
   if (!has_brokers(config))
     return Error{
         ErrorCode::invalid_config,
-        "job.devices = " + std::to_string(config.job.devices) +
+        "job.devices = " + text_of(config.job.devices) +
             " needs source.kafka.properties.bootstrap.servers: the group forms through the topic rivulet." +
             config.job.name + ".control"};
   return stream::open_kafka_log({.properties = before_the_users(plan.log_properties(), config),

@@ -90,7 +90,7 @@ bool measures_accuracy(const SimulateOptions& options, const Config& config) {
 }
 
 Status check_options(const SimulateOptions& options, const Config& config) {
-  if (auto fits = check_scenario(options, config.job.devices); !fits) return fits;
+  if (auto fits = check_scenario(options, config.job.devices.max); !fits) return fits;
   if (!options.held_out.empty() && !measures_accuracy(options, config))
     return Error{ErrorCode::usage,
                  options.timing_only

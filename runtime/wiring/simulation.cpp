@@ -138,7 +138,7 @@ struct SimulatedGroup::State {
 
 Status SimulatedGroup::State::deal() {
   if (options.labels_per_device == 0 && options.order == stream::Order::shuffled) return ok();
-  const std::vector<double> alike(loaded.config.job.devices, 1.0);
+  const std::vector<double> alike(loaded.config.job.devices.max, 1.0);
   auto records =
       stream::feeding::deal(*data, alike, options.labels_per_device, loaded.config.job.seed, options.order);
   if (!records) return records.error();
@@ -191,7 +191,7 @@ void SimulatedGroup::State::compute_nothing() {
 }
 
 Status SimulatedGroup::State::read_script() {
-  for (std::size_t i = 0; i < loaded.config.job.devices && !options.own_links.empty(); ++i)
+  for (std::size_t i = 0; i < loaded.config.job.devices.max && !options.own_links.empty(); ++i)
     network.set_own_link(id_of(i), options.own_links[i % options.own_links.size()]);
   if (options.faults.empty()) return ok();
   for (const Fault& fault : options.faults)
@@ -241,6 +241,7 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
   auto computer = parts.device
                       ? parts.device(device, simulated->worker_clock)
                       : devices::make_modeled_device(profile_of(options, device), simulated->worker_clock);
+  network.restart(id_of(device));
   auto wires = network.connect_for(simulated->worker_clock);
   auto node = Node::build(
       own, {.stop_after = options.stop_after}, parts.catalog,
@@ -280,7 +281,7 @@ Result<std::unique_ptr<SimulatedGroup>> SimulatedGroup::build(const LoadedConfig
     if (auto dealt = state->deal(); !dealt) return dealt.error();
   }
   if (auto made = state->make_trainer(); !made) return made.error();
-  for (std::size_t device = 0; device < loaded.config.job.devices; ++device) {
+  for (std::size_t device = 0; device < loaded.config.job.devices.max; ++device) {
     auto started = state->start(device, 1);
     if (!started) return started.error();
     state->nodes.push_back(std::move(started).value());

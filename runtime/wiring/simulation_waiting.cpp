@@ -12,22 +12,26 @@ constexpr double patience_s = 60;
 
 enum class Doing : std::uint8_t { something, forming, idle };
 
+bool is_forming(NodeState state) {
+  return state == NodeState::forming || state == NodeState::joining || state == NodeState::paused;
+}
+
 /// Returns the common activity of all live devices; `something` if activities differ or a device works.
 Doing doing_of(SimulatedGroup& group) {
   std::optional<NodeState> all;
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (group.killed(i) || group.node(i).worker().ended()) continue;
     const NodeState state = group.node(i).status().state.load();
-    if (all && *all != state) return Doing::something;
+    if (all && *all != state && !(is_forming(*all) && is_forming(state))) return Doing::something;
     all = state;
   }
-  if (all == NodeState::forming) return Doing::forming;
+  if (all && is_forming(*all)) return Doing::forming;
   return all == NodeState::idle || all == NodeState::waiting ? Doing::idle : Doing::something;
 }
 
 bool anybody_forms(SimulatedGroup& group) {
   for (std::size_t i = 0; i < group.size(); ++i)
-    if (!group.killed(i) && group.node(i).status().state.load() == NodeState::forming) return true;
+    if (!group.killed(i) && is_forming(group.node(i).status().state.load())) return true;
   return false;
 }
 

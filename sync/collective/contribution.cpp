@@ -27,8 +27,8 @@ Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<
   auto added = exchange.compressor->decode_add(exchange.coding, payload.first(exchange.slot_bytes),
                                                exchange.parameter_weight(rank), sum.slice(0, p));
   if (!added)
-    return Error{added.error().code,
-                 "payload of rank " + std::to_string(rank) + ": " + added.error().message};
+    return Error{
+        added.error().code, "payload of rank " + std::to_string(rank) + ": " + added.error().message, {rank}};
   if (shape.buffers > 0 && weight > 0)
     add_scaled(payload.subspan(exchange.slot_bytes).data(), weight, sum.slice(p, shape.buffers));
   return ok();
@@ -37,11 +37,12 @@ Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<
 Status check_header(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> bytes) {
   const auto header = decode_header(bytes.first(std::min(bytes.size(), payload_header_bytes)));
   if (!header)
-    return Error{header.error().code, "rank " + std::to_string(rank) + ": " + header.error().message};
+    return Error{header.error().code, "rank " + std::to_string(rank) + ": " + header.error().message, {rank}};
   const auto wrong = [rank](const char* what, std::uint64_t got, std::uint64_t expected) {
-    return Error{ErrorCode::protocol, "payload header of rank " + std::to_string(rank) + ": " + what +
-                                          " is " + std::to_string(got) + ", expected " +
-                                          std::to_string(expected)};
+    return Error{ErrorCode::protocol,
+                 "payload header of rank " + std::to_string(rank) + ": " + what + " is " +
+                     std::to_string(got) + ", expected " + std::to_string(expected),
+                 {rank}};
   };
   const PayloadHeader& h = header.value();
   if (h.view != exchange.view) return wrong("view", h.view, exchange.view);

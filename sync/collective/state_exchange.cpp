@@ -100,12 +100,12 @@ struct StateExchange::State {
     return Progress::failed;
   }
   Error not_a_state(const std::string& why) {
-    return {ErrorCode::protocol, "the state from " + rank_name(view, my_donor()) + " " + why};
+    return {ErrorCode::protocol, "the state from " + rank_name(view, my_donor()) + " " + why, {my_donor()}};
   }
   Progress poll_pending() {
     Progress p = finish_all(transport, pending);
     if (p == Progress::done && stage == Stage::settling) p = confirmed->poll();
-    return p == Progress::failed ? fail(transport.error()) : p;
+    return p == Progress::failed ? fail(error_of(transport)) : p;
   }
   Progress read_header();
   Progress check_body();
@@ -187,7 +187,7 @@ Progress StateExchange::poll(TimePoint now) {
   State& s = *state_;
   if (s.stage == Stage::failed) return Progress::failed;
   if (s.stage == Stage::taken || s.stage == Stage::confirmed) return Progress::done;
-  if (!s.transport.healthy()) return s.fail(s.transport.error());
+  if (!s.transport.healthy()) return s.fail(error_of(s.transport));
   const Progress p = s.poll_pending();
   if (p == Progress::failed) return p;
   if (p == Progress::pending) {

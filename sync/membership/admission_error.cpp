@@ -7,9 +7,9 @@ namespace rivulet::sync::membership {
 
 namespace {
 
-constexpr std::array<std::string_view, why_nots> names = {"",           "missing",       "configuration",
-                                                          "partition",  "number",        "outside",
-                                                          "lost_state", "foreign_state", "earlier_state"};
+constexpr std::array<std::string_view, why_nots> names = {
+    "",        "missing",    "configuration", "partition",     "number",
+    "outside", "lost_state", "absent_state",  "foreign_state", "earlier_state"};
 
 std::string list_of(const std::vector<std::string>& devices) {
   std::string text;
@@ -54,6 +54,12 @@ WhyNot why_not_of(std::string_view name) noexcept {
   return at == names.end() ? WhyNot::none : static_cast<WhyNot>(at - names.begin());
 }
 
+std::string holders_of(const AdmissionError& o) {
+  std::string devices;
+  for (const auto& id : o.devices) devices += (devices.empty() ? "" : " or ") + id;
+  return devices + ", with the group's saved state (" + text_of(o.state) + ")";
+}
+
 std::string text_of(const AdmissionError& o) {
   switch (o.why) {
     case WhyNot::none: return {};
@@ -69,6 +75,7 @@ std::string text_of(const AdmissionError& o) {
              list_of(o.devices);
     case WhyNot::outside: return o.device + " is not in the running group: " + list_of(o.devices);
     case WhyNot::lost_state: return lost_state(o);
+    case WhyNot::absent_state: return "the next view needs " + holders_of(o);
     case WhyNot::foreign_state:
     case WhyNot::earlier_state: return other_run(o);
   }

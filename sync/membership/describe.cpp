@@ -27,6 +27,19 @@ std::string contested_device(const DeviceEntry& device) {
          "). Both have ended. Start one, or give each its own device.id";
 }
 
+std::string expelled_device(const DeviceEntry& device) {
+  return "the other devices have found the state or the messages of device " + device.hello.device +
+         " wrong twice within " + std::to_string(expelled_within_ms / 60'000) +
+         " minutes: check the memory, the disk and the network of this machine, then start the device again";
+}
+
+std::string group_to_join(const Fold& fold, const GroupSizes& sizes) {
+  std::string members;
+  for (const auto& id : fold.view.members) members += (members.empty() ? "" : ", ") + id;
+  if (fold.view.members.size() < sizes.max) return "the end of a round of " + members;
+  return "a place: the group has its " + std::to_string(sizes.max) + " devices (job.devices): " + members;
+}
+
 std::string superseded_by(const Hello& newer) {
   return "a newer session of device " + newer.device + " was started on host " + newer.host + " (pid " +
          std::to_string(newer.pid) +
@@ -68,6 +81,7 @@ std::vector<std::string> other_hopes(const NextView& next) {
     case WhyNot::partition:
     case WhyNot::number: hopes.push_back("a correction (" + text_of(next.error) + ")"); break;
     case WhyNot::lost_state: hopes.push_back(text_of(next.error)); break;
+    case WhyNot::absent_state: hopes.push_back(holders_of(next.error)); break;
     default: break;
   }
   return hopes;

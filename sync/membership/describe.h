@@ -11,6 +11,10 @@ namespace rivulet::sync::membership {
 std::string place_of(const Hello& hello);
 /// For two processes with one id that have replaced each other too often.
 std::string contested_device(const DeviceEntry& device);
+/// The others have found the state or the messages of this device wrong twice.
+std::string expelled_device(const DeviceEntry& device);
+/// What a device waits for that is not in the present view.
+std::string group_to_join(const Fold& fold, const GroupSizes& sizes);
 /// A newer session of this id replaces this one.
 std::string superseded_by(const Hello& newer);
 /// For a process that cannot replace `present`, a live session of the same id.

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <tuple>
 
-#include "sync/membership/counting.h"
 #include "sync/membership/next_view.h"
+#include "sync/membership/seal.h"
 #include "sync/membership/snapshot.h"
 
 namespace rivulet::sync::membership {
@@ -46,6 +46,7 @@ void begin_run(Fold& fold, std::int64_t offset) {
   fold.view.number = last.number;
   fold.view.token = last.token;
   fold.committed = {};
+  fold.committed_by.clear();
   fold.saved.clear();
   fold.addresses.clear();
 }
@@ -66,6 +67,7 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   device.left.reset();
   device.left_for = WhyNot::none;
   device.left_in_order = false;
+  device.expelled_again = false;
 }
 
 /// A session that can join the group replaces its predecessor immediately. Others must wait until the
@@ -97,6 +99,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Hello& hello) {
   }
   begin_session(fold, it->second, at.offset, hello);
   fold.last_hello = at.offset;
+  fold.asked_at = at.offset;
   return counts;
 }
 
@@ -105,12 +108,23 @@ DeviceEntry* device_in_session(Fold& fold, const std::string& device, std::int64
   return it != fold.devices.end() && it->second.session == session ? &it->second : nullptr;
 }
 
+/// Whether a member of the last view is ready for the next.
+bool is_being_left(const Fold& fold) {
+  return std::ranges::any_of(fold.devices, [&](const auto& entry) {
+    return is_of_last_view(fold, entry.second) && is_ready(fold, entry.second);
+  });
+}
+
 Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   DeviceEntry* device = device_in_session(fold, ready.device, ready.session);
   if (device == nullptr || !is_open(fold, *device)) return Ignored::stale_session;
   if (ready.view != fold.view.number + 1) return Ignored::wrong_view;
   // A state of a view that never existed, or of an earlier run.
   if (ready.stamp.lineage > fold.view.number || !is_of_run(fold, ready.stamp)) return Ignored::impossible;
+  // A group that changes its size does not wait for newcomers that have died: they must repeat their READYs
+  // once the first member leaves the view.
+  if (!device->hello.devices.is_fixed() && is_of_last_view(fold, *device) && !is_being_left(fold))
+    fold.asked_at = at.offset - 1;
   device->ready = ready;
   device->ready_at = at.offset;
   return counts;
@@ -154,49 +168,6 @@ Outcome apply_record(Fold& fold, const Place& at, const Stop&) {
   return counts;
 }
 
-/// Chooses the best stamp. Equal stamps have equal digests (I3); if not, the digest with most holders wins.
-void choose_target(ClosedView& view, const Fold& fold) {
-  std::map<Committed, std::vector<std::string>> held;
-  for (const auto& id : view.members) {
-    const Ready& ready = *fold.devices.at(id).ready;
-    held[{ready.stamp, ready.digest}].push_back(id);
-  }
-  const auto better = [](const auto& a, const auto& b) {
-    return std::tuple(a.first.stamp, a.second.size()) < std::tuple(b.first.stamp, b.second.size());
-  };
-  const auto best = std::max_element(held.begin(), held.end(), better);
-  view.target = best->first.stamp;
-  view.digest = best->first.digest;
-  view.holders = best->second;
-  view.holder_ranks = ranks_of(view.holders, view.members);
-}
-
-void seal(Fold& fold, std::int64_t offset, const Devices& devices) {
-  ClosedView view;
-  view.number = fold.view.number + 1;
-  view.token = static_cast<std::uint64_t>(offset);
-  std::vector<std::string> members;
-  std::vector<std::vector<std::string>> owners;
-  for (const auto* device : devices) {
-    const std::string& id = device->hello.device;
-    members.push_back(id);
-    view.sessions.emplace(id, device->session);
-    owners.push_back(device->hello.partitions);
-  }
-  view.config_hash = devices.front()->hello.config_hash;
-  view.members = std::move(members);
-  view.owners = std::move(owners);
-  choose_target(view, fold);
-  view.counts_from = counts_from(view, fold);
-  fold.saved.clear();  // states not committed in their view are never committed
-  for (auto& entry : fold.devices) {
-    entry.second.ready.reset();
-    entry.second.ready_at = -1;
-  }
-  fold.view = std::move(view);
-  fold.addresses.clear();
-}
-
 bool is_member(const Fold& fold, const std::string& device, std::int64_t session) {
   const auto it = fold.view.sessions.find(device);
   return it != fold.view.sessions.end() && it->second == session;
@@ -213,7 +184,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Close& close) {
   const NextView next = next_view(fold, true, device->hello.devices);
   const bool member = std::find(next.devices.begin(), next.devices.end(), device) != next.devices.end();
   if (next.error || !member) return Ignored::refused;
-  seal(fold, at.offset, next.devices);
+  seal(fold, at.offset, at.time_ms, next);
   return counts;
 }
 
@@ -223,6 +194,14 @@ bool is_of_present_view(const Fold& fold, const Saved& saved) {
   return saved.view == fold.view.number && of_view && is_member(fold, saved.device, saved.session);
 }
 
+/// Returns false if it contains the id already.
+bool add_sorted(std::vector<std::string>& ids, const std::string& id) {
+  const auto at = std::ranges::lower_bound(ids, id);
+  if (at != ids.end() && *at == id) return false;
+  ids.insert(at, id);
+  return true;
+}
+
 /// Counts only states that were applied or adopted in this view, and only while it is current.
 Outcome apply_record(Fold& fold, const Place&, const Saved& saved) {
   const auto entry = fold.devices.find(saved.device);
@@ -230,13 +209,16 @@ Outcome apply_record(Fold& fold, const Place&, const Saved& saved) {
   if (device == nullptr || (fold.rules.fence && device->session != saved.session))
     return Ignored::stale_session;
   if (!is_of_present_view(fold, saved)) return Ignored::wrong_view;
-  if (saved.stamp <= fold.committed.stamp) return Ignored::replayed;
   const Committed state{saved.stamp, saved.digest};
+  if (state == fold.committed && add_sorted(fold.committed_by, saved.device)) return counts;
+  if (saved.stamp <= fold.committed.stamp) return Ignored::replayed;
   auto& disks = fold.saved[state];
   if (std::find(disks.begin(), disks.end(), saved.device) != disks.end()) return Ignored::replayed;
   disks.push_back(saved.device);
   if (disks.size() >= quorum_of(device->hello)) {
     fold.committed = state;
+    std::ranges::sort(disks);
+    fold.committed_by = std::move(disks);
     std::erase_if(fold.saved, [&](const auto& other) { return other.first.stamp <= saved.stamp; });
   }
   while (fold.saved.size() > saved_max) fold.saved.erase(fold.saved.begin());
@@ -283,7 +265,7 @@ std::size_t quorum_of(const Hello& hello) {
   std::size_t wanted = 2;
   if (const auto it = hello.config.find("checkpoint.quorum"); it != hello.config.end())
     std::from_chars(it->second.data(), it->second.data() + it->second.size(), wanted);
-  return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(1, hello.devices));
+  return std::clamp<std::size_t>(wanted, 1, hello.devices.max);
 }
 
 bool is_ready(const Fold& fold, const DeviceEntry& device) {
@@ -291,7 +273,7 @@ bool is_ready(const Fold& fold, const DeviceEntry& device) {
 }
 
 bool is_live(const Fold& fold, const DeviceEntry& device) {
-  return is_ready(fold, device) && device.ready_at > fold.last_hello;
+  return is_ready(fold, device) && device.ready_at > fold.asked_at;
 }
 
 std::vector<std::uint32_t> ranks_of(const std::vector<std::string>& ids,
@@ -355,8 +337,8 @@ std::optional<ControlRecord> apply(Fold& fold, const LogEntry& entry, const std:
   return std::nullopt;
 }
 
-AdmissionError why_not_closable(const Fold& fold, std::uint32_t devices) {
-  return next_view(fold, true, devices).error;
+AdmissionError why_not_closable(const Fold& fold, const GroupSizes& sizes) {
+  return next_view(fold, true, sizes).error;
 }
 
 bool view_intact(const Fold& fold) {

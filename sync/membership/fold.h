@@ -15,7 +15,7 @@ namespace rivulet::sync::membership {
 
 /// Increases when the fold gives a different result for the same records, or when devices write records that
 /// other builds fold differently. Such builds cannot form a group, so the version is part of HELLO's hash.
-inline constexpr int fold_version = 4;
+inline constexpr int fold_version = 5;
 
 /// The previous session of a device.
 struct Predecessor {
@@ -40,11 +40,14 @@ struct DeviceEntry {
   std::vector<std::string> past_nonces;  ///< nonces of its last sessions: their HELLOs are not accepted again
   std::vector<std::int64_t> swaps;  ///< log times (ms) at which two live sessions were found, newest last
   std::int64_t contested = -1;      ///< offset of the swap that exceeded the limit: earlier sessions end
+  std::optional<std::int64_t> expelled_ms;  ///< log time at which a view last left its state out as wrong
+  bool expelled_again = false;              ///< twice within expelled_within_ms in this session: it must end
   bool operator==(const DeviceEntry&) const = default;
 };
 inline constexpr std::size_t past_nonces_max = 4;
 inline constexpr std::size_t swaps_max = 3;  ///< this many within swaps_within_ms stop both sessions
 inline constexpr std::int64_t swaps_within_ms = std::int64_t{5} * 60 * 1000;
+inline constexpr std::int64_t expelled_within_ms = std::int64_t{10} * 60 * 1000;
 
 /// The current run of the job. View numbers continue across runs, so states of earlier runs have smaller
 /// lineages.
@@ -119,29 +122,33 @@ struct Fold {
   std::map<std::pair<std::uint64_t, std::string>, std::vector<std::byte>>
       addresses;  ///< (token, key), current view only
   Committed committed;
+  std::vector<std::string> committed_by;  ///< devices that announced the committed state, sorted
   std::map<Committed, std::vector<std::string>> saved;  ///< newer than committed -> members that have it
   Run run;
   std::int64_t stopped_at = -1;  ///< offset of the last STOP: sessions before it end
   IgnoredRecords ignored;        ///< void, stale or invalid records
   std::int64_t next_offset = 0;  ///< offset of the last folded record, plus one
   std::int64_t last_hello = -1;  ///< offset of the newest HELLO of any device
+  std::int64_t asked_at = -1;    ///< READYs up to this offset must be repeated
   std::int64_t snapped_at = -1;  ///< offset of the last correct SNAP
   Rules rules = {};
   bool operator==(const Fold&) const = default;
 };
 
-/// Number of disks that must have a state to commit it: checkpoint.quorum, limited to the size of the group.
+/// Number of disks that must have a state to commit it: checkpoint.quorum, limited to the largest size of the
+/// group. A view with fewer members commits nothing.
 std::size_t quorum_of(const Hello& hello);
 /// Whether the device has a READY for the next view in its session.
 bool is_ready(const Fold& fold, const DeviceEntry& device);
 /// Whether that READY is newer than all HELLOs. A process killed while the group forms leaves a READY behind,
 /// without a LEAVE to revoke it. So a READY counts only until the next HELLO, and live devices repeat it on
-/// request (see Membership). So no view closes with a session that died before the last start of a device.
+/// request (see Membership). So no view closes with a session that died before the last start of a device. In
+/// a group that changes its size, the first READY of a member that leaves the view has the same effect.
 bool is_live(const Fold& fold, const DeviceEntry& device);
 
-/// Why a view of `devices` members (job.devices in the closer's HELLO) cannot be closed now; WhyNot::none if
-/// one can. Ignores devices rejected by a formed group.
-AdmissionError why_not_closable(const Fold& fold, std::uint32_t devices);
+/// Why a view of a group of these sizes (job.devices in the closer's HELLO) cannot be closed now;
+/// WhyNot::none if one can. Ignores devices rejected by a formed group.
+AdmissionError why_not_closable(const Fold& fold, const GroupSizes& sizes);
 
 /// Whether the device's session has neither left nor been stopped. Killed processes leave sessions open.
 bool is_open(const Fold& fold, const DeviceEntry& device);

@@ -9,6 +9,7 @@
 #include "sync/membership/membership.h"
 #include "sync/membership/own_records.h"
 #include "sync/membership/shared_fold.h"
+#include "sync/membership/waiting.h"
 
 /// Private to membership/: a Membership over an OrderedLog.
 namespace rivulet::sync::membership {
@@ -31,13 +32,16 @@ class LogMembership final : public Membership {
 
   Result<std::optional<ViewSpec>> poll(TimePoint now) override;
   void announce_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) override;
-  void leave_view(const std::string& reason) override;
+  void leave_view(const std::string& reason, const Departure& members) override;
   Status post_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
   [[nodiscard]] bool announcing() const override { return saved_.pending(); }
   [[nodiscard]] std::uint64_t announced() const override { return saved_.announced(); }
   void leave_group(const std::string& reason, Ends ends) override;
   [[nodiscard]] bool stop_requested() const override { return session_.stopped(); }
   [[nodiscard]] bool view_broken() const override;
+  [[nodiscard]] bool joiner_waits() const override;
+  [[nodiscard]] bool joining() const override;
+  [[nodiscard]] bool below_min() const override;
   [[nodiscard]] std::vector<std::string> waiting_for() const override;
   [[nodiscard]] const Committed& committed() const override { return committed_; }
   [[nodiscard]] const Fold& fold() const override { return fold_; }
@@ -70,6 +74,8 @@ class LogMembership final : public Membership {
   Status append_ready(TimePoint now);
   Status post_ready(TimePoint now);
   Status post_close(TimePoint now);
+  [[nodiscard]] Duration patience_with(StillMissing missing) const;
+  [[nodiscard]] bool knocks_again(TimePoint now) const;
   Status confirm_view();
   Status post_snap(TimePoint now);
   [[nodiscard]] bool ready_requested() const;
@@ -87,7 +93,9 @@ class LogMembership final : public Membership {
   bool in_view_ = false;
   bool left_ = false;
   Ready next_ready_;  // the current state, and why the last view was left
+  Departure departure_;
   InFlight ready_, snap_;
+  TimePoint ready_sent_{};
   SavedNotice saved_;
   Closing closing_;
   Conflict conflict_;

@@ -92,13 +92,28 @@ bool LogMembership::ready_requested() const {
 Status LogMembership::post_ready(TimePoint now) {
   const auto it = fold_.devices.find(config_.hello.device);
   if (it == fold_.devices.end() || !ready_.may_send(now, config_.retry_after)) return ok();
+  if (knocks_again(now)) return append_ready(now);
   if (is_live(fold_, it->second)) return ok();
   if (is_ready(fold_, it->second) && !ready_requested()) return ok();
   return append_ready(now);
 }
 
+/// Whether this device, which waits to join, checks that the group still trains: all of it may have died.
+bool LogMembership::knocks_again(TimePoint now) const {
+  const auto me = fold_.devices.find(config_.hello.device);
+  const bool answered = me != fold_.devices.end() && me->second.ready_at >= 0 &&
+                        last_heard_of_view(fold_) > me->second.ready_at;
+  return joining() && answered && now - ready_sent_ >= config_.knock_every;
+}
+
 Status LogMembership::append_ready(TimePoint now) {
   ready_.sent(now);
+  ready_sent_ = now;
+  const bool of_this_view = fold_.view.token == token_;
+  const Departure members = of_this_view ? departure_ : Departure();
+  next_ready_.lost = members.lost;
+  next_ready_.unreached = members.unreached;
+  next_ready_.accuses = members.accused;
   next_ready_.session = session_.offset();
   next_ready_.view = fold_.view.number + 1;
   next_ready_.rolls_back = config_.rollback_to == next_ready_.stamp;
@@ -115,20 +130,42 @@ Status LogMembership::post_close(TimePoint now) {
     closing_.cannot();
     return ok();
   }
-  const Closing::Target target{fold_.view.number + 1, fold_.last_hello};
-  const bool first = next.devices.front() == &me->second;
-  if (!closing_.due(target, first, now, config_.close_wait, config_.retry_after)) return ok();
-  closing_.sent(target, now);
-  return append(Close{config_.hello.device, session_.offset(), target.first});
+  const StillMissing missing = still_missing(fold_, next, config_.hello.devices);
+  if (missing == StillMissing::standing && last_heard_of_view(fold_) > me->second.ready_at) {
+    closing_.cannot();  // the group trains
+    return ok();
+  }
+  Closing::Candidate candidate{fold_.view.number + 1, fold_.last_hello, -1};
+  for (const auto* device : next.devices) candidate.news = std::max(candidate.news, device->ready_at);
+  const auto place =
+      static_cast<std::size_t>(std::ranges::find(next.devices, &me->second) - next.devices.begin());
+  if (!closing_.due(candidate, place, now, {patience_with(missing), config_.close_wait, config_.retry_after}))
+    return ok();
+  closing_.sent(candidate, now);
+  return append(Close{config_.hello.device, session_.offset(), candidate.number});
+}
+
+/// How long a view that can be closed waits for further devices.
+Duration LogMembership::patience_with(StillMissing missing) const {
+  switch (missing) {
+    case StillMissing::nobody: break;
+    case StillMissing::lost: return config_.lost_wait;
+    case StillMissing::returning: return config_.return_wait;
+    case StillMissing::starting: return config_.start_wait;
+    case StillMissing::standing: return config_.takeover_wait;
+  }
+  return Duration(0);
 }
 
 /// After a HELLO from outside this view, the view's first member confirms that it is alive, so that the
-/// newcomer is rejected instead of waiting forever.
+/// newcomer is rejected instead of waiting forever; or, if it may join, does not form a view without this
+/// one.
 Status LogMembership::confirm_view() {
   if (fold_.view.members.empty() || fold_.view.members.front() != config_.hello.device || view_broken())
     return ok();
   const std::int64_t said = std::max(static_cast<std::int64_t>(fold_.view.token), fold_.view.confirmed);
-  if (fold_.last_hello < said || !closing_.confirms(fold_.last_hello)) return ok();
+  const std::int64_t knock = config_.hello.devices.is_fixed() ? fold_.last_hello : last_knock(fold_);
+  if (knock < said || !closing_.confirms(knock)) return ok();
   return append(Close{config_.hello.device, session_.offset(), fold_.view.number});
 }
 
@@ -151,6 +188,7 @@ std::optional<ViewSpec> LogMembership::new_view() {
   const bool mine = session_.known() && it != fold_.view.sessions.end() && it->second == session_.offset();
   if (!mine || fold_.view.token == token_) return std::nullopt;
   token_ = fold_.view.token;
+  departure_ = {};
   in_view_ = shared_.view_valid();
   next_ready_.reason = in_view_ ? "" : "the view was broken before it began";
   if (!in_view_) return std::nullopt;
@@ -195,13 +233,14 @@ void LogMembership::announce_state(const Stamp& stamp, const std::string& digest
 
 Status LogMembership::post_saved(const Stamp& stamp, const std::string& digest,
                                  const std::string& file_hash) {
-  if (!in_view_) return ok();
-  return append(saved_.announce(
-      {config_.hello.device, session_.offset(), fold_.view.number, stamp, digest, file_hash}));
+  if (token_ == 0 || fold_.view.token != token_) return ok();
+  const Saved saved{config_.hello.device, session_.offset(), fold_.view.number, stamp, digest, file_hash};
+  return append(in_view_ ? saved_.announce(saved) : saved);
 }
 
-void LogMembership::leave_view(const std::string& reason) {
+void LogMembership::leave_view(const std::string& reason, const Departure& members) {
   in_view_ = false;
+  departure_ = members;
   saved_.leave_view();
   next_ready_.reason = reason.substr(0, reason_max);
 }
@@ -212,6 +251,22 @@ void LogMembership::leave_group(const std::string& reason, Ends ends) {
   // If the record is lost, the device looks killed.
   static_cast<void>(append(Leave{config_.hello.device, session_.offset(), reason.substr(0, reason_max),
                                  conflict_.cause_for_all(), ends}));
+}
+
+bool LogMembership::joiner_waits() const {
+  return in_view_ && membership::joiner_waits(fold_, config_.hello.devices);
+}
+
+bool LogMembership::joining() const {
+  if (in_view_ || !session_.known() || config_.hello.devices.is_fixed()) return false;
+  const auto me = fold_.devices.find(config_.hello.device);
+  return me != fold_.devices.end() && !is_of_last_view(fold_, me->second) && view_stands(fold_);
+}
+
+bool LogMembership::below_min() const {
+  const GroupSizes& sizes = config_.hello.devices;
+  if (in_view_ || sizes.is_fixed() || fold_.view.config_hash.empty() || view_stands(fold_)) return false;
+  return next_view(false).devices.size() < sizes.min;
 }
 
 bool LogMembership::view_broken() const {

@@ -29,8 +29,13 @@ struct MembershipConfig {
   std::uint64_t nonce_seed = 0;
   Duration close_wait =
       std::chrono::seconds(1);  ///< members other than the first wait this long before they close
+  Duration lost_wait = std::chrono::milliseconds(
+      250);  ///< a view without lost members waits this long: they may say otherwise
+  Duration return_wait = std::chrono::seconds(1);  ///< the same for a member that nobody has missed
+  Duration start_wait = std::chrono::seconds(5);   ///< the same for the usual number of devices, at a start
   Duration mismatch_grace =
-      std::chrono::seconds(3);  ///< minimum duration of a conflict before it is an error
+      std::chrono::seconds(3);                      ///< minimum duration of a conflict before it is an error
+  Duration knock_every = std::chrono::seconds(30);  ///< a device that waits to join repeats its READY
   Duration takeover_wait =
       std::chrono::seconds(5);  ///< a session that does not answer within this time counts as dead
   Duration retry_after =
@@ -39,7 +44,14 @@ struct MembershipConfig {
       nullptr;  ///< shared by all devices of this log in this process; null: a private one
 };
 
-/// Forms views of a fixed group of `hello.devices` through the job's control log. Every device folds the same
+/// What a device knows of the other members of a view that it leaves: ids, sorted.
+struct Departure {
+  std::vector<std::string> lost = {};       ///< did not answer
+  std::vector<std::string> unreached = {};  ///< of these, could not be connected
+  std::vector<std::string> accused = {};    ///< sent wrong messages, or have a different state
+};
+
+/// Forms views of a group of `hello.devices` through the job's control log. Every device folds the same
 /// log and acts only on records it has read; there is no leader. Owner: the train thread, except the
 /// AddressBook side, which is thread-safe (the transport connects on its own thread).
 class Membership : public AddressBook {
@@ -50,15 +62,16 @@ class Membership : public AddressBook {
   /// newer session of this id, with host and pid; or two processes that replace each other), invalid_config
   /// (names the devices): a configuration that differs from the formed group's, with key and both values; a
   /// partition claimed twice; more devices than job.devices; a state of a different or an earlier run; a new
-  /// run over one that has not ended; a live session of this id that this process cannot replace; or a lost
-  /// saved state, the only one of these that stops all devices. source_lost is not final: poll again.
+  /// run over one that has not ended; a live session of this id that this process cannot replace; or a saved
+  /// state that no device has any more, the only one of these that stops all devices. diverged: the others
+  /// have found the state or the messages of this device wrong twice. source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
   /// Sets the state of this device, with its row clock, for all following READYs. Call before the first
   /// poll(), and before leave_view() after a change.
   virtual void announce_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) = 0;
   /// Leaves this view. READY for the next one follows.
-  virtual void leave_view(const std::string& reason) = 0;
-  /// Announces a state of the current view on this device's disk. Does nothing outside a view.
+  virtual void leave_view(const std::string& reason, const Departure& members = {}) = 0;
+  /// Announces a state of the last view on this device's disk. Does nothing once the next view is closed.
   virtual Status post_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
   /// Whether a SAVED record of this session has not been read back from the log yet.
   [[nodiscard]] virtual bool announcing() const = 0;
@@ -73,6 +86,12 @@ class Membership : public AddressBook {
   /// Whether the log shows that a member of the current view has a new session or stops, so that the
   /// view cannot continue.
   [[nodiscard]] virtual bool view_broken() const = 0;
+  /// Whether a device waits to join the view of this device, and there is a place for it.
+  [[nodiscard]] virtual bool joiner_waits() const = 0;
+  /// Whether the group trains without this device, which waits to join it.
+  [[nodiscard]] virtual bool joining() const = 0;
+  /// Whether a group that changes its size has been formed, and has too few devices to continue.
+  [[nodiscard]] virtual bool below_min() const = 0;
   /// Ids of the devices that the next view waits for, or one phrase with a different reason; for users.
   [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;
   /// The committed state as of this device's last poll().

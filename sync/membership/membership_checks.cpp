@@ -18,8 +18,10 @@ Status LogMembership::check_session(TimePoint now) {
   const auto it = fold_.devices.find(config_.hello.device);
   const bool known = it != fold_.devices.end();
   if (known && it->second.session == session_.offset()) {
-    if (it->second.contested < session_.offset()) return ok();
-    return refuse(ErrorCode::superseded, contested_device(it->second));
+    if (it->second.contested >= session_.offset())
+      return refuse(ErrorCode::superseded, contested_device(it->second));
+    if (it->second.expelled_again) return refuse(ErrorCode::diverged, expelled_device(it->second));
+    return ok();
   }
   if (known && it->second.session > session_.offset()) {
     leave_group("superseded", Ends::nothing);  // records that both lived
@@ -85,13 +87,16 @@ std::vector<std::string> LogMembership::waiting_for() const {
   if (!session_.known() && me != fold_.devices.end())
     return {"a record of the earlier session of " + place_of(me->second.hello) + ": " +
             text_of(cannot_replace(fold_, config_.hello))};
-  // All devices have written READY: the missing devices did not repeat theirs.
-  const std::uint32_t wanted = config_.hello.devices;
-  const bool enough = next_view(false).devices.size() >= wanted;
-  auto names = missing_devices(fold_, next_view(enough), wanted);
+  if (joining()) return {group_to_join(fold_, config_.hello.devices)};
+  const GroupSizes& sizes = config_.hello.devices;
+  // If enough devices have written READY, the missing ones did not repeat theirs.
+  const bool enough = next_view(false).devices.size() >= sizes.min;
+  const NextView& next = next_view(enough);
+  auto names = missing_devices(fold_, next, next.devices.size() < sizes.min ? sizes.min : sizes.wanted);
+  if (below_min()) names.push_back("to have at least " + std::to_string(sizes.min) + " devices");
   for (auto& hope : other_hopes(next_view(true))) names.push_back(std::move(hope));
   // Devices with different job names wait for each other in two topics.
-  const bool alone = fold_.devices.size() == 1 && fold_.devices.contains(self) && wanted > 1;
+  const bool alone = fold_.devices.size() == 1 && fold_.devices.contains(self) && sizes.max > 1;
   if (alone && !meant_job_) meant_job_ = nearest_but_number(config_.job, log_.other_jobs());
   if (alone && !meant_job_->empty())
     names.push_back("or for a correction: job.name is '" + config_.job +

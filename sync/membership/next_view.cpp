@@ -1,12 +1,15 @@
 #include "sync/membership/next_view.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
 
 #include "sync/membership/describe.h"
+#include "sync/membership/left_out.h"
+#include "sync/membership/waiting.h"
 
 namespace rivulet::sync::membership {
 
@@ -71,8 +74,9 @@ AdmissionError too_many(const Devices& devices, std::uint64_t wanted) {
   return {.why = WhyNot::number, .devices = ids_of(devices), .wanted = wanted};
 }
 
-/// The first conflict within a group of `wanted`. Too few devices are not a conflict.
-AdmissionError first_conflict(const Devices& devices, std::uint64_t wanted) {
+/// The first conflict within a group of these sizes. Too few devices are not a conflict; too many are one if
+/// the size is fixed.
+AdmissionError first_conflict(const Devices& devices, const GroupSizes& sizes) {
   for (std::size_t i = 1; i < devices.size(); ++i) {
     const Hello& first = devices.front()->hello;
     if (first.config_hash != devices[i]->hello.config_hash) return configurations(first, devices[i]->hello);
@@ -80,7 +84,8 @@ AdmissionError first_conflict(const Devices& devices, std::uint64_t wanted) {
   Claims claims;
   for (const auto* device : devices)
     if (auto twice = claims.add(device->hello)) return twice;
-  return devices.size() <= wanted ? AdmissionError() : too_many(devices, wanted);
+  const bool fits = devices.size() <= sizes.max || !sizes.is_fixed();
+  return fits ? AdmissionError() : too_many(devices, sizes.max);
 }
 
 bool formed(const Fold& fold) {
@@ -102,20 +107,20 @@ bool holds_saved(const Fold& fold, const DeviceEntry& device) {
   return device.ready->stamp >= fold.committed.stamp;
 }
 
-/// Whether a view may start from the device's state: the saved state, or an intentionally older one.
-bool serves(const Fold& fold, const DeviceEntry& device) {
-  return holds_saved(fold, device) || device.ready->rolls_back;
-}
-
-AdmissionError lost_state(const Fold& fold, const Devices& devices) {
-  return {.why = WhyNot::lost_state, .devices = ids_of(devices), .state = fold.committed.stamp};
+/// No device has the saved state. It is lost if all that announced it are here, and absent otherwise.
+AdmissionError missing_state(const Fold& fold, const Devices& devices) {
+  const std::vector<std::string> here = ids_of(devices);
+  std::vector<std::string> absent;
+  std::ranges::set_difference(fold.committed_by, here, std::back_inserter(absent));
+  if (absent.empty()) return {.why = WhyNot::lost_state, .devices = here, .state = fold.committed.stamp};
+  return {.why = WhyNot::absent_state, .devices = std::move(absent), .state = fold.committed.stamp};
 }
 
 /// Builds a NextView for a formed group: distributes places and rejects devices.
 class Places {
  public:
-  Places(const Fold& fold, NextView& next, std::uint64_t wanted)
-      : fold_(fold), next_(next), wanted_(wanted) {}
+  Places(const Fold& fold, NextView& next, const GroupSizes& sizes)
+      : fold_(fold), next_(next), sizes_(sizes) {}
 
   /// Returns false if no device has the last view's configuration and their configurations differ.
   bool assign(const Devices& all) {
@@ -124,7 +129,6 @@ class Places {
     std::stable_sort(fitting.begin(), fitting.end(),
                      [&](const auto* a, const auto* b) { return precedence(*a) < precedence(*b); });
     for (const auto* device : fitting) give_place(*device);
-    if (next_.devices.size() >= wanted_) reject_stateless();
     const auto by_id = [](const auto* a, const auto* b) { return a->hello.device < b->hello.device; };
     std::sort(next_.devices.begin(), next_.devices.end(), by_id);
     std::sort(next_.rejected.begin(), next_.rejected.end(),
@@ -132,7 +136,7 @@ class Places {
     return true;
   }
 
-  [[nodiscard]] std::uint64_t wanted() const noexcept { return wanted_; }
+  [[nodiscard]] const GroupSizes& sizes() const noexcept { return sizes_; }
 
  private:
   [[nodiscard]] std::tuple<bool, std::int64_t> precedence(const DeviceEntry& device) const {
@@ -154,16 +158,17 @@ class Places {
       else
         next_.rejected.push_back({device, configurations((*keeper)->hello, device->hello)});
     }
-    if (fitting.size() < all.size()) wanted_ = (*keeper)->hello.devices;
+    if (fitting.size() < all.size()) sizes_ = (*keeper)->hello.devices;
     return fitting;
   }
 
   void give_place(const DeviceEntry& device) {
     AdmissionError why = claims_.add(device.hello);
-    if (!why && next_.devices.size() == wanted_) {
+    if (!why && next_.devices.size() == sizes_.max) {
+      if (!sizes_.is_fixed()) return;
       Devices with = next_.devices;
       with.push_back(&device);
-      why = too_many(with, wanted_);
+      why = too_many(with, sizes_.max);
     }
     if (why)
       next_.rejected.push_back({&device, std::move(why)});
@@ -171,37 +176,45 @@ class Places {
       next_.devices.push_back(&device);
   }
 
-  /// The state may be on the disk of an absent member whose place a newcomer without it took.
-  void reject_stateless() {
-    const auto newcomer = [&](const auto* device) { return !was_member(fold_, *device); };
-    const bool held = std::any_of(next_.devices.begin(), next_.devices.end(),
-                                  [&](const auto* device) { return serves(fold_, *device); });
-    const bool all_new = std::all_of(next_.devices.begin(), next_.devices.end(), newcomer);
-    if (held || all_new || !fold_.rules.guard) return;
-    const AdmissionError why = lost_state(fold_, next_.devices);
-    for (const auto* device : next_.devices)
-      if (newcomer(device)) next_.rejected.push_back({device, why});
-    std::erase_if(next_.devices, newcomer);
-  }
-
   const Fold& fold_;
   NextView& next_;
-  std::uint64_t wanted_;
+  GroupSizes sizes_;
   Claims claims_;
 };
 
+/// Before the first view of a run, the first devices get the places.
+void keep_first(Devices& devices, std::size_t most) {
+  if (devices.size() <= most) return;
+  std::ranges::sort(devices, {}, [](const auto* device) { return device->session; });
+  devices.resize(most);
+  std::ranges::sort(devices, {}, [](const auto* device) -> const auto& { return device->hello.device; });
+}
+
+/// Leaves out accused devices and pairs that cannot connect, if enough others remain.
+void leave_out(const Fold& fold, const GroupSizes& sizes, NextView& next) {
+  next.accused = accused_among(fold, next.devices);
+  Devices rest;
+  for (const auto* device : next.devices)
+    if (!next.is_accused(device->hello.device)) rest.push_back(device);
+  if (rest.size() >= sizes.min) next.devices = std::move(rest);
+  leave_out_unreachable(fold, sizes.min, next.devices);
+}
+
 /// Obstacle for the remaining devices: too few, or none has the saved state.
-AdmissionError shortage(const Fold& fold, const Devices& devices, std::uint64_t wanted) {
-  if (devices.size() < wanted) return {.why = WhyNot::missing, .count = devices.size(), .wanted = wanted};
-  const bool held =
-      std::any_of(devices.begin(), devices.end(), [&](const auto* device) { return serves(fold, *device); });
-  return held || !fold.rules.guard ? AdmissionError() : lost_state(fold, devices);
+AdmissionError shortage(const Fold& fold, const NextView& next, const GroupSizes& sizes) {
+  const Devices& devices = next.devices;
+  if (devices.size() < sizes.min)
+    return {.why = WhyNot::missing, .count = devices.size(), .wanted = sizes.min};
+  const bool held = std::ranges::any_of(devices, [&](const auto* device) {
+    return serves(fold, *device) && !next.is_accused(device->hello.device);
+  });
+  return held || !fold.rules.guard ? AdmissionError() : missing_state(fold, devices);
 }
 
 /// Whether another present device has the saved state: a member of an intact view, or one with a READY for
 /// the next.
 bool somebody_serves(const Fold& fold, const std::string& device) {
-  const bool stands = fold.view.number > 0 && view_intact(fold) && !view_left(fold);
+  const bool stands = view_stands(fold);
   return std::any_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
     const auto& [id, other] = entry;
     if (id == device || !is_open(fold, other)) return false;
@@ -237,19 +250,35 @@ const AdmissionError* NextView::why_rejected(const std::string& device) const {
   return at != rejected.end() && at->device->hello.device == device ? &at->why : nullptr;
 }
 
-NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted) {
+bool NextView::is_accused(const std::string& device) const {
+  return std::ranges::binary_search(accused, device);
+}
+
+NextView next_view(const Fold& fold, bool only_live, const GroupSizes& sizes) {
   Devices all;
   for (const auto& entry : fold.devices) {
     if (only_live ? is_live(fold, entry.second) : is_ready(fold, entry.second)) all.push_back(&entry.second);
   }
   NextView next;
-  Places places(fold, next, wanted);
+  Places places(fold, next, sizes);
   if (!formed(fold) || !places.assign(all)) {
-    next.error = first_conflict(all, wanted);
+    next.error = first_conflict(all, sizes);
     next.devices = std::move(all);
+    if (!sizes.is_fixed()) keep_first(next.devices, sizes.max);
   }
-  if (!next.error) next.error = shortage(fold, next.devices, places.wanted());
+  if (next.error) return next;
+  leave_out(fold, places.sizes(), next);
+  next.error = shortage(fold, next, places.sizes());
   return next;
+}
+
+bool is_of_last_view(const Fold& fold, const DeviceEntry& device) {
+  const auto member = fold.view.sessions.find(device.hello.device);
+  return member != fold.view.sessions.end() && member->second == device.session;
+}
+
+bool serves(const Fold& fold, const DeviceEntry& device) {
+  return holds_saved(fold, device) || device.ready->rolls_back;
 }
 
 AdmissionError outside(const Fold& fold, const std::string& self) {
@@ -263,6 +292,7 @@ AdmissionError outside(const Fold& fold, const std::string& self) {
   for (const auto& id : fold.view.members) members.push_back(&fold.devices.at(id));
   members.push_back(&me->second);
   if (auto why = first_conflict(members, me->second.hello.devices)) return why;
+  if (!me->second.hello.devices.is_fixed()) return {};  // it joins them, or waits for a place
   members.pop_back();
   return {.why = WhyNot::outside, .device = self, .devices = ids_of(members)};
 }

@@ -18,22 +18,30 @@ struct Rejected {
   AdmissionError why;
 };
 
-/// Equal for all devices that have folded the same prefix.
+/// Equal for all devices that have folded the same prefix. A group of fixed size needs all its devices; any
+/// other group any number from min to max.
 ///
 /// The configuration of the last view remains valid while a device has it, and devices with a different
 /// configuration are rejected. If no device has it and all share a different one, that one is used. Places go
 /// to members of the last view with unchanged claims, then in order of HELLO. Devices with a conflicting
-/// claim or without a free place are rejected. Newcomers without the saved state are rejected as long as the
-/// missing member may have that state. Before the first view of a run no device is rejected, since there is
-/// no formed group.
+/// claim are rejected. Without a free place, devices of a group of fixed size are rejected, others wait.
+/// Before the first view of a run no device is rejected, since there is no formed group. Accused devices are
+/// left out of one view if enough others remain; otherwise they are in it and adopt its state.
 struct NextView {
   Devices devices;
-  std::vector<Rejected> rejected;  ///< sorted by id
-  AdmissionError error;            ///< obstacle to a view of `devices`
+  std::vector<Rejected> rejected;    ///< sorted by id
+  std::vector<std::string> accused;  ///< ready devices whose state cannot be the target, sorted
+  AdmissionError error;              ///< obstacle to a view of `devices`
   [[nodiscard]] const AdmissionError* why_rejected(const std::string& device) const;
+  [[nodiscard]] bool is_accused(const std::string& device) const;
 };
-/// The next view of the ready devices (`only_live`: of the live devices), for a group of `wanted` devices.
-NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted);
+/// The next view of the ready devices (`only_live`: of the live devices), for a group of these sizes.
+NextView next_view(const Fold& fold, bool only_live, const GroupSizes& sizes);
+
+/// Whether the device is in the session with which it was a member of the last view.
+bool is_of_last_view(const Fold& fold, const DeviceEntry& device);
+/// Whether a view may start from the ready device's state: the saved state, or an intentionally older one.
+bool serves(const Fold& fold, const DeviceEntry& device);
 
 /// Why `self` is not in the complete group, which has confirmed its view after the HELLO of `self`. None if
 /// there is no such group, or `self` is in it.
@@ -48,7 +56,8 @@ AdmissionError cannot_replace(const Fold& fold, const Hello& hello);
 AdmissionError wrong_state(const Fold& fold, const std::string& job, const std::string& device,
                            const Stamp& state);
 
-/// Known ids that are missing for the next view, followed by a phrase such as "2 more devices".
+/// Known ids that are missing for a next view of `wanted` devices, followed by a phrase such as "2 more
+/// devices".
 std::vector<std::string> missing_devices(const Fold& fold, const NextView& next, std::uint32_t wanted);
 
 }  // namespace rivulet::sync::membership

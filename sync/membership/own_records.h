@@ -108,28 +108,49 @@ class SavedNotice {
 /// Decides when this device closes the next view, or confirms the current one.
 class Closing {
  public:
-  using Target = std::pair<std::uint64_t, std::int64_t>;  ///< number of the view, newest HELLO
+  /// A view that can be closed, by the records that it depends on.
+  struct Candidate {
+    std::uint64_t number = 0;
+    std::int64_t hello = -1;  ///< newest HELLO
+    std::int64_t news = -1;   ///< newest record that may change what the view waits for
+    bool operator==(const Candidate&) const = default;
+  };
+  struct Patience {
+    Duration others{};  ///< for devices that may still come, since the newest record
+    Duration
+        predecessor{};  ///< the second device waits this long for the first, each further one a bit longer
+    Duration retry_after{};
+  };
 
   /// Records that the next view cannot be closed, or does not include this device.
   void cannot() noexcept { closable_since_.reset(); }
-  /// Call while it can be closed. Its first member closes immediately, the others after `patience`.
-  [[nodiscard]] bool due(const Target& target, bool first, TimePoint now, Duration patience,
-                         Duration retry_after) {
+  /// Call while it can be closed. `place`: of this device among its members; the first closes it.
+  [[nodiscard]] bool due(const Candidate& candidate, std::size_t place, TimePoint now,
+                         const Patience& patience) {
     if (!closable_since_) closable_since_ = now;
-    if (!first && now - *closable_since_ < patience) return false;
-    return sent_for_ != target || close_.may_send(now, retry_after);
+    if (candidate != known_) known_since_ = now;
+    known_ = candidate;
+    constexpr Duration step = std::chrono::milliseconds(50);
+    const Duration turn =
+        place == 0 ? Duration(0) : patience.predecessor + step * static_cast<int>(place - 1);
+    const TimePoint others_until = known_since_ + patience.others;
+    if (now < *closable_since_ + turn || now < others_until) return false;
+    if (patience.others > Duration(0) && now < others_until + turn) return false;
+    return sent_for_ != candidate || close_.may_send(now, patience.retry_after);
   }
-  void sent(const Target& target, TimePoint now) {
-    sent_for_ = target;
+  void sent(const Candidate& candidate, TimePoint now) {
+    sent_for_ = candidate;
     close_.sent(now);
   }
-  /// Returns true once for each newest HELLO.
-  [[nodiscard]] bool confirms(std::int64_t hello) { return std::exchange(confirmed_for_, hello) != hello; }
+  /// Returns true once for each newest record of a device outside the view.
+  [[nodiscard]] bool confirms(std::int64_t knock) { return std::exchange(confirmed_for_, knock) != knock; }
 
  private:
   std::optional<TimePoint> closable_since_;
+  Candidate known_;
+  TimePoint known_since_{};
   InFlight close_;
-  Target sent_for_{0, -1};
+  Candidate sent_for_;
   std::int64_t confirmed_for_ = -1;
 };
 

@@ -84,6 +84,29 @@ class Fields {
     if (!field->is_boolean()) return fail(name), false;
     return field->get<bool>();
   }
+  /// Sorted, without duplicates; empty if missing.
+  std::vector<std::string> ids(const char* name) {
+    if (!has(name)) return {};
+    std::vector<std::string> values = texts(name);
+    const bool ascending = std::ranges::adjacent_find(values, std::ranges::greater_equal()) == values.end();
+    if (!ascending || !std::ranges::all_of(values, is_id)) fail(name);
+    return values;
+  }
+  /// A HELLO without sizes is of a group of fixed size.
+  GroupSizes sizes() {
+    const GroupSizes fixed(static_cast<std::uint32_t>(number("devices", group_max)));
+    if (!fixed.is_valid()) fail("devices");
+    const json* field = find("sizes");
+    if (field == nullptr) return fixed;
+    if (!field->is_object()) return fail("sizes"), fixed;
+    Fields fields(*field);
+    const auto size = [&](const char* name) {
+      return static_cast<std::uint32_t>(fields.number(name, group_max));
+    };
+    const GroupSizes sizes(size("min"), fixed.wanted, size("max"));
+    if (fields.bad() || !sizes.is_valid() || sizes.is_fixed()) fail("sizes");
+    return sizes;
+  }
   std::int64_t offset(const char* name) { return static_cast<std::int64_t>(number(name)); }
   [[nodiscard]] bool has(const char* name) const { return find(name) != nullptr; }
   /// A state within a record.
@@ -121,10 +144,11 @@ json to_json(const Hello& r) {
                  {"nonce", r.nonce},
                  {"host", r.host},
                  {"pid", r.pid},
-                 {"devices", r.devices},
+                 {"devices", r.devices.wanted},
                  {"config_hash", r.config_hash},
                  {"config", r.config},
                  {"partitions", r.partitions}};
+  if (!r.devices.is_fixed()) object["sizes"] = {{"min", r.devices.min}, {"max", r.devices.max}};
   if (r.new_run) object["new_run"] = true;
   if (r.has_state) object["holds"] = {{"lineage", r.has_state->lineage}, {"step", r.has_state->step}};
   if (r.unheard_since >= 0) object["unheard_since"] = r.unheard_since;
@@ -136,6 +160,9 @@ json to_json(const Ready& r) {
                  {"digest", r.digest}, {"reason", r.reason},         {"rows", r.rows}};
   if (r.limited) object["limited"] = true;
   if (r.rolls_back) object["goes_back"] = true;
+  if (!r.lost.empty()) object["lost"] = r.lost;
+  if (!r.unreached.empty()) object["unreached"] = r.unreached;
+  if (!r.accuses.empty()) object["accuses"] = r.accuses;
   return object;
 }
 json to_json(const Saved& r) {
@@ -175,8 +202,7 @@ ControlRecord read_hello(Fields& f) {
   r.nonce = f.id("nonce");
   r.host = f.text("host", text_max);
   r.pid = static_cast<std::int64_t>(f.number("pid"));
-  r.devices = static_cast<std::uint32_t>(f.number("devices", group_max));
-  if (r.devices == 0) f.fail("devices");
+  r.devices = f.sizes();
   r.config_hash = f.text("config_hash", text_max);
   r.config = f.map("config");
   r.partitions = f.texts("partitions");
@@ -196,6 +222,9 @@ ControlRecord read_ready(Fields& f) {
   r.rows = f.number("rows");
   r.limited = f.flag("limited");
   r.rolls_back = f.flag("goes_back");
+  r.lost = f.ids("lost");
+  r.unreached = f.ids("unreached");
+  r.accuses = f.ids("accuses");
   return r;
 }
 ControlRecord read_saved(Fields& f) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/group_sizes.h"
 #include "core/result.h"
 #include "core/stamp.h"
 #include "sync/membership/admission_error.h"
@@ -27,7 +28,7 @@ struct Hello {
   std::string nonce;  ///< random; identifies the process's own HELLO when it is read back
   std::string host;
   std::int64_t pid = 0;
-  std::uint32_t devices = 0;                  ///< job.devices
+  GroupSizes devices;                         ///< job.devices
   std::string config_hash;                    ///< hash of the group keys
   std::map<std::string, std::string> config;  ///< the group keys and values, to name a mismatch
   std::vector<std::string> partitions;        ///< claimed partitions, as "topic:partition", sorted
@@ -49,6 +50,9 @@ struct Ready {
   bool limited = false;    ///< it was started with --stop-after rows or rounds
   bool rolls_back =
       false;  ///< its state is intentionally older than its last saved one: see serves() in next_view.cpp
+  std::vector<std::string> lost = {};       ///< members of the last view that it has lost, sorted
+  std::vector<std::string> unreached = {};  ///< of these, members that it could not connect to, sorted
+  std::vector<std::string> accuses = {};    ///< members whose state or messages were wrong, sorted
   bool operator==(const Ready&) const = default;
 };
 /// Tries to close `view`. The first valid one wins; its log offset becomes the view's token.

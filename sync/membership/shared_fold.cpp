@@ -46,10 +46,10 @@ Status SharedFold::read() {
   return ok();
 }
 
-const NextView& SharedFold::next_view(bool only_live, std::uint32_t wanted) {
+const NextView& SharedFold::next_view(bool only_live, const GroupSizes& sizes) {
   Known& known = only_live ? live_ : ready_;
-  if (known.next_offset != fold().next_offset || known.wanted != wanted)
-    known = {fold().next_offset, wanted, membership::next_view(fold(), only_live, wanted)};
+  if (known.next_offset != fold().next_offset || known.sizes != sizes)
+    known = {fold().next_offset, sizes, membership::next_view(fold(), only_live, sizes)};
   return known.view;
 }
 

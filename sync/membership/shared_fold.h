@@ -49,7 +49,7 @@ class SharedFold {
   [[nodiscard]] const LogReader& reader() const noexcept { return reader_; }
   [[nodiscard]] const Fold& fold() const noexcept { return reader_.fold(); }
   /// Next view as of the last read(), cached by log length. Only for the reader.
-  const NextView& next_view(bool only_live, std::uint32_t wanted);
+  const NextView& next_view(bool only_live, const GroupSizes& sizes);
   /// Whether every member of the closed view is still in it and stays. Only for the reader.
   bool view_valid();
   [[nodiscard]] std::unique_lock<std::mutex> guard() const { return std::unique_lock(mutex_); }
@@ -63,7 +63,7 @@ class SharedFold {
   LogReader reader_;
   struct Known {
     std::int64_t next_offset = -1;
-    std::uint32_t wanted = 0;
+    GroupSizes sizes;
     NextView view;
   };
   Known ready_, live_;

@@ -27,7 +27,7 @@ Snapshot json_of(const Hello& h) {
           {"nonce", h.nonce},
           {"host", h.host},
           {"pid", h.pid},
-          {"devices", h.devices},
+          {"devices", {h.devices.min, h.devices.wanted, h.devices.max}},
           {"config_hash", h.config_hash},
           {"partitions", h.partitions},
           {"new_run", h.new_run}};
@@ -38,7 +38,9 @@ Hello hello_of(const Snapshot& j, const Snapshot& configs) {
   h.nonce = j.at("nonce").get<std::string>();
   h.host = j.at("host").get<std::string>();
   h.pid = j.at("pid").get<std::int64_t>();
-  h.devices = j.at("devices").get<std::uint32_t>();
+  const Snapshot& sizes = j.at("devices");
+  h.devices = {sizes.at(0).get<std::uint32_t>(), sizes.at(1).get<std::uint32_t>(),
+               sizes.at(2).get<std::uint32_t>()};
   h.config_hash = j.at("config_hash").get<std::string>();
   const auto own = j.find("config");
   h.config = (own != j.end() ? *own : configs.at(h.config_hash)).get<std::map<std::string, std::string>>();
@@ -57,10 +59,12 @@ Snapshot json_of(const DeviceEntry& d) {
                 {"heard", d.last_seen}};
   if (d.left) j["left"] = *d.left;
   if (d.ready)
-    j["ready"] = {d.ready_at,      d.ready->view, json_of(d.ready->stamp), d.ready->digest,
-                  d.ready->reason, d.ready->rows, d.ready->limited,        d.ready->rolls_back};
+    j["ready"] = {d.ready_at,      d.ready->view,      json_of(d.ready->stamp), d.ready->digest,
+                  d.ready->reason, d.ready->rows,      d.ready->limited,        d.ready->rolls_back,
+                  d.ready->lost,   d.ready->unreached, d.ready->accuses};
   if (d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
   if (d.left_in_order) j["in_order"] = true;
+  if (d.expelled_ms) j["expelled"] = {*d.expelled_ms, d.expelled_again};
   return j;
 }
 DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
@@ -78,6 +82,10 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   if (const auto cause = j.find("left_for"); cause != j.end())
     d.left_for = why_not_of(cause->get<std::string>());
   d.left_in_order = j.value("in_order", false);
+  if (const auto expelled = j.find("expelled"); expelled != j.end()) {
+    d.expelled_ms = expelled->at(0).get<std::int64_t>();
+    d.expelled_again = expelled->at(1).get<bool>();
+  }
   if (const auto ready = j.find("ready"); ready != j.end()) {
     d.ready_at = ready->at(0).get<std::int64_t>();
     d.ready = Ready{d.hello.device,
@@ -88,7 +96,10 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
                     ready->at(4).get<std::string>(),
                     ready->at(5).get<std::uint64_t>(),
                     ready->at(6).get<bool>(),
-                    ready->at(7).get<bool>()};
+                    ready->at(7).get<bool>(),
+                    ready->at(8).get<std::vector<std::string>>(),
+                    ready->at(9).get<std::vector<std::string>>(),
+                    ready->at(10).get<std::vector<std::string>>()};
   }
   return d;
 }
@@ -148,6 +159,7 @@ Fold read_fold(const Snapshot& j) {
   fold.view = view_of(j.at("view"));
   add_owners(fold, j.at("view").at("claims"));
   fold.committed = {stamp_of(j.at("committed").at(0)), j.at("committed").at(1).get<std::string>()};
+  fold.committed_by = j.at("committed_by").get<std::vector<std::string>>();
   for (const auto& state : j.at("saved"))
     fold.saved.emplace(Committed{stamp_of(state.at(0)), state.at(1).get<std::string>()},
                        state.at(2).get<std::vector<std::string>>());
@@ -155,6 +167,7 @@ Fold read_fold(const Snapshot& j) {
   fold.run = {run.at(0).get<std::uint64_t>(), run.at(1).get<std::int64_t>(), run.at(2).get<std::uint64_t>()};
   fold.stopped_at = j.at("stopped_at").get<std::int64_t>();
   fold.last_hello = j.at("last_hello").get<std::int64_t>();
+  fold.asked_at = j.at("asked_at").get<std::int64_t>();
   fold.snapped_at = j.at("snapped_at").get<std::int64_t>();
   fold.next_offset = j.at("next_offset").get<std::int64_t>();
   return fold;
@@ -173,7 +186,10 @@ bool hangs_together(const Fold& fold) {
            constexpr std::int64_t far = std::int64_t{1} << 62;  // limits for time arithmetic
            const bool times = std::all_of(device.swaps.begin(), device.swaps.end(),
                                           [](std::int64_t ms) { return -far < ms && ms < far; });
-           return entry.first == device.hello.device && times && device.swaps.size() <= swaps_max &&
+           const bool expelled =
+               !device.expelled_ms || (-far < *device.expelled_ms && *device.expelled_ms < far);
+           return entry.first == device.hello.device && times && expelled &&
+                  device.hello.devices.is_valid() && device.swaps.size() <= swaps_max &&
                   device.past_nonces.size() <= past_nonces_max && device.session >= 0 &&
                   device.session < fold.next_offset;
          });
@@ -195,10 +211,12 @@ Snapshot parse_whole_numbers(const std::string& text) {
 std::string snapshot_of(const Fold& fold) {
   Snapshot j = {{"view", json_of(fold.view, fold)},
                 {"committed", {json_of(fold.committed.stamp), fold.committed.digest}},
+                {"committed_by", fold.committed_by},
                 {"saved", Snapshot::array()},
                 {"run", {fold.run.number, fold.run.began, fold.run.views_before}},
                 {"stopped_at", fold.stopped_at},
                 {"last_hello", fold.last_hello},
+                {"asked_at", fold.asked_at},
                 {"snapped_at", fold.snapped_at},
                 {"next_offset", fold.next_offset},
                 {"devices", Snapshot::object()},

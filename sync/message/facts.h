@@ -41,6 +41,7 @@ enum FactsFlag : std::uint32_t {
   flag_diverged = 1U << 11,  ///< its rows indicate that the model has diverged
   flag_good = 1U << 12,      ///< its rows after the checkpoint on trial indicate a good model
   flag_sound = 1U << 13,     ///< its rows indicate that the model has not diverged
+  flag_joiner = 1U << 14,    ///< a device waits to join the group: requests a new view after this round
 };
 
 /// One device's measurements of one round. On the wire: magic, version, the fields listed below in order

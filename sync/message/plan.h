@@ -54,6 +54,7 @@ struct Decision {
   bool checkpoint = false;             ///< all devices save the agreed state after this round
   bool stop = false;                   ///< all devices stop after this round, with exit code 0
   std::vector<std::uint32_t> leaving;  ///< ranks that stop after this round
+  bool regroup = false;                ///< all end the view after this round, so that devices can join
   /// Exchange of a gated round's contributions, replacing Schedule::way; only in gated rounds.
   std::optional<Way> way;
   Retreat retreat = Retreat::none;
@@ -68,6 +69,7 @@ constexpr void fields(Either<Decision> auto& d, auto&& visit) {
   visit("checkpoint", d.checkpoint);
   visit("stop", d.stop);
   visit("leaving", d.leaving);
+  visit("regroup", d.regroup);
   visit("way", d.way);
   visit("retreat", d.retreat);
   visit("back_lineage", d.back_lineage);
@@ -213,6 +215,7 @@ struct PolicyConfig {
   bool momentum_adds_up = false;  ///< the optimizer's state is a sum of gradients: devices may keep parts
   std::uint64_t checkpoint_rounds = 0;   ///< applied rounds between two checkpoints; 0: only on request
   std::string on_divergence = "ignore";  ///< "roll_back": roll back to a good checkpoint
+  std::uint32_t devices = 0;             ///< usual size of the group (job.devices.wanted); 0: its members
   std::vector<PolicySetting> settings;   ///< values of the controllers' keys
   bool operator==(const PolicyConfig&) const = default;
 };
@@ -237,6 +240,7 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("momentum_adds_up", c.momentum_adds_up);
   visit("checkpoint_rounds", c.checkpoint_rounds);
   visit("on_divergence", c.on_divergence);
+  visit("devices", c.devices);
   visit("settings", c.settings);
 }
 

@@ -238,6 +238,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   back_off(config, state, plan);
   if (plan.next.local) plan.next.local->latest = latest_of(table, plan.next.wait, *plan.next.local);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
+  plan.now.regroup = any_flag(table, flag_joiner);
   plan.now.checkpoint = requests_checkpoint(table, config, plan);
   divergence.decide(table, state.view, plan);
   ++state.round;
@@ -281,24 +282,27 @@ PolicyState first_state(std::span<const std::string> members, const PolicyConfig
   return state;
 }
 
-std::string digest_disagreement(const FactsTable& table, std::span<const std::string> ids) {
-  std::map<std::string, std::vector<std::size_t>> holders;  // digest -> ranks
-  for (std::size_t rank = 0; rank < table.size(); ++rank)
+Disagreement digest_disagreement(const FactsTable& table, std::span<const std::string> ids) {
+  std::map<std::string, std::vector<std::uint32_t>> holders;  // digest -> ranks
+  for (std::uint32_t rank = 0; rank < table.size(); ++rank)
     if ((table.facts[rank].flags & flag_digest) != 0) holders[table.facts[rank].digest.hex()].push_back(rank);
   if (holders.size() <= 1) return {};
   auto largest = std::max_element(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
     return a.second.size() < b.second.size();
   });
   const bool majority = 2 * largest->second.size() > table.size();
-  std::string text =
-      "state differs between devices before round " + std::to_string(table.facts[0].round) + ":";
+  Disagreement found;
+  found.text = "state differs between devices before round " + std::to_string(table.facts[0].round) + ":";
   for (const auto& [hex, ranks] : holders) {
     if (majority && hex == largest->first) continue;
-    for (auto rank : ranks) text += " " + std::string(ids[rank]) + " holds " + hex.substr(0, 16) + ";";
+    for (auto rank : ranks) found.text += " " + std::string(ids[rank]) + " holds " + hex.substr(0, 16) + ";";
+    if (majority) found.minority.insert(found.minority.end(), ranks.begin(), ranks.end());
   }
+  std::ranges::sort(found.minority);
   if (majority)
-    text += " the other " + std::to_string(largest->second.size()) + " hold " + largest->first.substr(0, 16);
-  return text;
+    found.text +=
+        " the other " + std::to_string(largest->second.size()) + " hold " + largest->first.substr(0, 16);
+  return found;
 }
 
 }  // namespace rivulet::sync::policy

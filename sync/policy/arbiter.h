@@ -24,8 +24,12 @@ PolicyState first_state(std::span<const std::string> members, const PolicyConfig
                         const Controllers& controllers, std::vector<ControllerMemory> memory = {},
                         std::uint64_t view = 0);
 
-/// Compares the digests of a table. Returns an empty string if they are equal or none was sent. Otherwise
-/// returns one sentence that names the minority if world >= 3, else both sides. `ids`: device ids by rank.
-std::string digest_disagreement(const FactsTable& table, std::span<const std::string> ids);
+/// Devices whose states differ.
+struct Disagreement {
+  std::string text;  ///< one sentence that names the minority if there is one, else both sides; empty: none
+  std::vector<std::uint32_t> minority;  ///< ranks whose digest differs from that of more than half
+};
+/// Compares the digests of a table. `ids`: device ids by rank.
+Disagreement digest_disagreement(const FactsTable& table, std::span<const std::string> ids);
 
 }  // namespace rivulet::sync::policy

@@ -32,12 +32,17 @@ void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
   memory[step_rows_at] = before + weight * (now - before);
 }
 
+/// The usual number of devices, so that a device that comes or goes does not change the rate of the others.
+std::size_t devices_of(const Inputs& inputs) {
+  return inputs.config.devices > 0 ? inputs.config.devices : inputs.table.size();
+}
+
 /// Scale by the configured rule for a step of all devices together; 1 before the first step.
 double wanted_scale(const Inputs& inputs, double step_rows) {
   const std::string& rule = setting(inputs.config, scaling_rule_key.name).text;
   if (rule == "none" || step_rows == 0) return 1;
   const double base = setting(inputs.config, scaling_base_key.name).number;
-  const double times = step_rows / (base * static_cast<double>(inputs.table.size()));
+  const double times = step_rows / (base * static_cast<double>(devices_of(inputs)));
   const double wanted = rule == "linear" ? times : std::sqrt(times);
   return std::min(wanted, setting(inputs.config, scaling_cap_key.name).number);
 }

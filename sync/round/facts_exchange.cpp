@@ -8,6 +8,17 @@
 namespace rivulet::sync {
 namespace {
 
+/// Ranks whose value differs from that of more than half of the devices; empty if no value has so many.
+std::vector<std::uint32_t> minority(const FactsTable& table, std::uint64_t Facts::* field) {
+  for (const Facts& f : table.facts) {
+    std::vector<std::uint32_t> others;
+    for (std::uint32_t rank = 0; rank < table.size(); ++rank)
+      if (table.facts[rank].*field != f.*field) others.push_back(rank);
+    if (2 * others.size() < table.size()) return others;
+  }
+  return {};
+}
+
 /// Posts receives of heads one round ahead. Sections are sent only if a head announces one.
 class MessageFacts final : public FactsExchange {
   using Message = std::vector<std::byte>;  // head, room for a section, payload
@@ -203,7 +214,8 @@ std::vector<std::byte> message_of(std::vector<std::byte> head, std::span<const s
 Status read_head(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
                  FactsTable& table) {
   auto facts = decode_head(bytes);
-  if (!facts) return Error{ErrorCode::protocol, "from " + view.members[rank] + ": " + facts.error().message};
+  if (!facts)
+    return Error{ErrorCode::protocol, "from " + view.members[rank] + ": " + facts.error().message, {rank}};
   table.facts[rank] = facts.value();
   return ok();
 }
@@ -212,7 +224,7 @@ Status read_section(std::span<const std::byte> bytes, const ViewSpec& view, std:
                     FactsTable& table) {
   auto section = decode_section(bytes);
   if (!section)
-    return Error{ErrorCode::protocol, "from " + view.members[rank] + ": " + section.error().message};
+    return Error{ErrorCode::protocol, "from " + view.members[rank] + ": " + section.error().message, {rank}};
   table.sections[rank] = std::move(section).value();
   return ok();
 }
@@ -226,22 +238,30 @@ Status check_table(const FactsTable& table, const ViewSpec& view) {
   const Facts& mine = table.facts[view.rank];
   for (std::uint32_t rank = 0; rank < view.world(); ++rank) {
     const Facts& f = table.facts[rank];
-    const auto differs = [&](const char* what, std::uint64_t theirs, std::uint64_t ours) {
-      return Error{ErrorCode::protocol, view.members[rank] + " is at " + what + " " + std::to_string(theirs) +
-                                            ", this device at " + std::to_string(ours)};
+    const auto differs = [&](const char* what, std::uint64_t Facts::* field) {
+      return Error{ErrorCode::protocol,
+                   view.members[rank] + " is at " + what + " " + std::to_string(f.*field) +
+                       ", this device at " + std::to_string(mine.*field),
+                   minority(table, field)};
     };
-    if (f.view != mine.view) return differs("view", f.view, mine.view);
-    if (f.round != mine.round) return differs("round", f.round, mine.round);
-    if (f.rank != rank) return differs("rank", f.rank, rank);
-    if (f.step != mine.step) return differs("step", f.step, mine.step);
-    if (f.plan_hash != mine.plan_hash) return differs("plan", f.plan_hash, mine.plan_hash);
+    if (f.view != mine.view) return differs("view", &Facts::view);
+    if (f.round != mine.round) return differs("round", &Facts::round);
+    if (f.rank != rank)
+      return Error{ErrorCode::protocol,
+                   view.members[rank] + " is at rank " + std::to_string(f.rank) + ", this device at " +
+                       std::to_string(rank),
+                   {rank}};
+    if (f.step != mine.step) return differs("step", &Facts::step);
+    if (f.plan_hash != mine.plan_hash) return differs("plan", &Facts::plan_hash);
     for (const double number : {f.stream_rate, f.compute_seconds, f.wait_seconds, f.sync_seconds})
       if (!std::isfinite(number) || number < 0)
         return Error{ErrorCode::protocol,
-                     view.members[rank] + " sent a rate or a time that is negative or not finite"};
+                     view.members[rank] + " sent a rate or a time that is negative or not finite",
+                     {rank}};
   }
-  if (auto text = policy::digest_disagreement(table, view.members.list()); !text.empty())
-    return Error{ErrorCode::diverged, text};
+  auto different = policy::digest_disagreement(table, view.members.list());
+  if (!different.text.empty())
+    return Error{ErrorCode::diverged, std::move(different.text), std::move(different.minority)};
   return ok();
 }
 

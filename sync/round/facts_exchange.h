@@ -68,9 +68,10 @@ std::vector<std::byte> message_of(std::vector<std::byte> head, std::span<const s
 
 /// Whether this head requests an early synchronization. False for invalid heads.
 bool requests_sync(std::span<const std::byte> head);
-/// Checks everything that must be equal before the table is used. Errors: protocol, diverged.
+/// Checks everything that must be equal before the table is used. Errors: protocol, diverged; both blame the
+/// minority, or nobody if there is none.
 Status check_table(const FactsTable& table, const ViewSpec& view);
-/// Errors: protocol (names the device).
+/// Errors: protocol (names and blames the device).
 Status read_head(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
                  FactsTable& table);
 Status read_section(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,

@@ -104,7 +104,8 @@ Status GatheredFacts::read_heads(FactsTable& table) const {
   for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
     const std::span<const std::byte> bytes = contributed_->of[rank];
     if (bytes.size() != parts_.head_bytes + room_ + payload_bytes_)
-      return Error{ErrorCode::protocol, "from " + parts_.view.members[rank] + ": unexpected length of facts"};
+      return Error{
+          ErrorCode::protocol, "from " + parts_.view.members[rank] + ": unexpected length of facts", {rank}};
     if (auto read = read_head(bytes.first(parts_.head_bytes), parts_.view, rank, table); !read) return read;
   }
   return check_table(table, parts_.view);
@@ -131,7 +132,8 @@ Status GatheredFacts::read_sections(FactsTable& table) const {
       bytes = sections_->of[rank];
     if (bytes.size() != announced)
       return Error{ErrorCode::protocol,
-                   "from " + parts_.view.members[rank] + ": unexpected length of the section"};
+                   "from " + parts_.view.members[rank] + ": unexpected length of the section",
+                   {rank}};
     if (auto read = read_section(bytes, parts_.view, rank, table); !read) return read;
   }
   return ok();

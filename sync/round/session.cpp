@@ -59,7 +59,7 @@ struct SyncSession::State {
     error = std::move(e);
     return Progress::failed;
   }
-  Progress fail_transport() { return fail(transport.error()); }
+  Progress fail_transport() { return fail(error_of(transport)); }
 
   void begin_injected();
   Progress advance_facts();

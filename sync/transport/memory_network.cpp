@@ -60,6 +60,11 @@ void MemoryNetwork::kill(std::string_view device_id) {
   }
 }
 
+void MemoryNetwork::restart(std::string_view device_id) {
+  const std::lock_guard lock(state_->mutex);
+  if (const auto dead = state_->dead.find(device_id); dead != state_->dead.end()) state_->dead.erase(dead);
+}
+
 Connect MemoryNetwork::connect_for(const Clock& clock) {
   return [state = state_, &clock](const ViewSpec& spec, AddressBook&,
                                   Wake& wake) -> Result<std::unique_ptr<Transport>> {
@@ -105,7 +110,6 @@ Endpoint::Endpoint(std::shared_ptr<MemoryNetwork::State> state, const ViewSpec& 
                    Wake& wake)
     : state_(std::move(state)), spec_(spec), clock_(clock), wake_(wake) {
   const std::lock_guard lock(state_->mutex);
-  state_->dead.erase(spec.members[spec.rank]);  // it has been restarted
   view_ = &state_->join(spec, this);
   joined_at_ = clock.now();
   deadline_.last_progress = joined_at_;

@@ -38,6 +38,8 @@ class MemoryNetwork {
   void gather(std::uint32_t check_every);
   /// Kills the device as kill -9 would: its peers see a closed socket.
   void kill(std::string_view device_id);
+  /// A killed device has a new process: its peers wait for it to connect.
+  void restart(std::string_view device_id);
   /// Returns the Connect of one node. `clock`: the clock of the thread that will own the transport.
   Connect connect_for(const Clock& clock);
 

@@ -120,6 +120,13 @@ class Transport {
   [[nodiscard]] virtual Gathering* gathering() noexcept { return nullptr; }
 };
 
+/// The error of a failed transport, which blames the lost rank.
+inline Error error_of(const Transport& transport) {
+  Error error = transport.error();
+  if (const int lost = transport.lost_rank(); lost >= 0) error.blamed = {static_cast<std::uint32_t>(lost)};
+  return error;
+}
+
 /// Removes finished tickets from the back. Returns done when none is left, and failed if the transport
 /// failed.
 inline Progress finish_all(Transport& transport, std::vector<Ticket>& tickets) {

@@ -90,6 +90,7 @@ byte disks_lost = 0;
 hidden byte i, count, fit; hidden HISTORY prefix;
 hidden byte best_lineage, best_step; hidden HISTORY best_history;
 hidden byte any, holder, counts;
+hidden byte committed_by; /* who is known to have the committed state: printed only */
 
 inline count_bits(set) {
   count = 0; i = 0;
@@ -152,11 +153,19 @@ inline fold_saved(d, present, v, l, s, h) {
      if
      :: count >= QUORUM ->
         check_extends(h, s);
-        committed_lineage = l; committed_step = s; committed_history = h;
+        committed_lineage = l; committed_step = s; committed_history = h; committed_by = saved[PLACE(l, s)];
         for (i : 0 .. PLACE(l, s)) { saved[i] = 0 }
      :: else
      fi
-  :: else
+  :: else /* one more disk with the committed state: whom the group waits for if all others have lost it */
+#ifdef SIMULATION
+     counts = (present && (v) == view && (l) == (v) && (l) == committed_lineage && (s) == committed_step &&
+               (h) == committed_history && !(committed_by & BIT(d)));
+     if
+     :: counts -> committed_by = committed_by | BIT(d)
+     :: else
+     fi
+#endif
   fi;
   printf("SAVED %d %d %d %d %d %d\n", d, present, v, l, s, h); conclude()
 }

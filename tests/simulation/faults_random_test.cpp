@@ -173,7 +173,7 @@ TEST_CASE("Faults: whatever happens to a group, nothing that was promised is bro
 }
 
 TEST_CASE("Faults: who has learned half as much as a group without faults, or twice, is found by its loss") {
-  const SimSchedule schedule = draw_schedule(2, 60);
+  const SimSchedule schedule = draw_schedule(3, 60);
   const SimOutcome one = simulate(schedule);
   Counts counts;
   CHECK(check_learning(schedule, one, counts).empty());

@@ -108,7 +108,7 @@ class SavingGroup {
  public:
   explicit SavingGroup(const LoadedConfig& loaded) : loaded_(loaded) {
     catalog_.replace(linear_bad_on_marked);
-    for (std::size_t i = 0; i < loaded.config.job.devices; ++i) {
+    for (std::size_t i = 0; i < loaded.config.job.devices.max; ++i) {
       devices_.push_back(std::make_unique<Device>());
       start(i);
     }

@@ -39,7 +39,7 @@ struct Story {
 
 Story explain_round(const Scenario& s, bool apart) {
   Story story;
-  story.decisions.resize(s.job.config.job.devices);
+  story.decisions.resize(s.job.config.job.devices.max);
   runtime::SimulatedParts parts;
   parts.separate = apart;
   parts.check_every = 7;

@@ -18,7 +18,7 @@ struct FoldScript {
     apply(fold, offset, record, time_ms);
     return offset;
   }
-  std::int64_t hello(const std::string& device, std::uint32_t devices = 2, const std::string& hash = "h",
+  std::int64_t hello(const std::string& device, const GroupSizes& devices = 2, const std::string& hash = "h",
                      bool new_run = false) {
     sync::membership::Hello hello;
     hello.device = device;
@@ -27,7 +27,8 @@ struct FoldScript {
     hello.pid = 100;
     hello.devices = devices;
     hello.config_hash = hash;
-    hello.config = {{"job.devices", std::to_string(devices)}, {"batch.tick", hash == "h" ? "100ms" : "50ms"}};
+    hello.config = {{"job.devices", std::to_string(devices.max)},
+                    {"batch.tick", hash == "h" ? "100ms" : "50ms"}};
     hello.partitions = {"t:" + device};
     hello.new_run = new_run;
     return put(hello);

@@ -261,7 +261,8 @@ bool KillGroup::formed() const {
 std::string KillGroup::story() {
   std::string text;
   for (int i = 0; i < options_.devices; ++i)
-    text += "--- device-" + std::to_string(i) + ":\n" + process(i).errors() + status(i).dump() + "\n";
+    if (at(i).process)
+      text += "--- device-" + std::to_string(i) + ":\n" + process(i).errors() + status(i).dump() + "\n";
   return text;
 }
 

@@ -45,7 +45,7 @@ struct MembershipGroup {
   std::uint64_t seed = 1;
   std::map<std::string, MembershipNode> nodes;
 
-  sync::membership::MembershipConfig config(const std::string& id, std::uint32_t devices,
+  sync::membership::MembershipConfig config(const std::string& id, const GroupSizes& devices,
                                             const std::string& tick = "100ms") {
     sync::membership::MembershipConfig c;
     c.job = "mnist";
@@ -53,8 +53,8 @@ struct MembershipGroup {
     c.hello.host = "host-" + id;
     c.hello.pid = 100;
     c.hello.devices = devices;
-    c.hello.config = {{"batch.tick", tick}, {"job.devices", std::to_string(devices)}};
-    c.hello.config_hash = tick + std::to_string(devices);
+    c.hello.config = {{"batch.tick", tick}, {"job.devices", std::to_string(devices.max)}};
+    c.hello.config_hash = tick + std::to_string(devices.max);
     c.hello.partitions = {"mnist:" + id};
     c.nonce_seed = ++seed;
     return c;
@@ -66,7 +66,7 @@ struct MembershipGroup {
     node.membership = sync::membership::make_membership(c, *node.log);
     nodes[as.empty() ? c.hello.device : as] = std::move(node);
   }
-  void start(const std::string& id, std::uint32_t devices, const std::string& tick = "100ms") {
+  void start(const std::string& id, const GroupSizes& devices, const std::string& tick = "100ms") {
     start(config(id, devices, tick));
   }
   /// Starts all of them and forms one view.

@@ -78,7 +78,7 @@ SimDevice::SimDevice(SimWorld& world, std::size_t index)
     : world_(world), index_(index), job_(world.job), host_(devices::make_host_device()) {
   job_.config.device.id = id_of_device(index);
   job_.config.source.claims = {{job_.config.source.topics.front(), static_cast<int>(index)}};
-  agents_.reset(new Agents{{world.runner, [this] { return step(node_ ? node_->ingest().step() : asleep); }},
+  agents_.reset(new Agents{{world.runner, [this] { return read(); }},
                            {world.runner, [this] { return train(); }},
                            {world.runner, [this] { return save(); }}});
   const char* talk = std::getenv("SIM_TALK");  // NOLINT(concurrency-mt-unsafe)
@@ -171,6 +171,12 @@ void SimDevice::build_node() {
   }
 }
 
+Turn SimDevice::read() {
+  if (!node_) return asleep;
+  if (is_frozen()) return {.wake_at = frozen_until_};
+  return step(node_->ingest().step());
+}
+
 Turn SimDevice::step(Turn turn) {
   if (!node_) return asleep;
   if (power_.off()) {
@@ -185,6 +191,7 @@ Turn SimDevice::step(Turn turn) {
 
 Turn SimDevice::train() {
   if (!node_) return asleep;
+  if (is_frozen()) return {.wake_at = frozen_until_};
   Turn turn = node_->worker().step();
   if (power_.off()) return step(turn);
   look();
@@ -196,6 +203,7 @@ Turn SimDevice::train() {
 /// Writing takes disk time: events during it precede its result.
 Turn SimDevice::save() {
   if (!node_ || !(node_->checkpoints()->busy() || node_->checkpoints()->fetching())) return asleep;
+  if (is_frozen()) return {.wake_at = frozen_until_};
   const TimePoint now = agents_->checkpointer.clock.now();
   if (!saved_at_) saved_at_ = now + world_.disk_time;
   if (now < *saved_at_) return {.wake_at = *saved_at_};
@@ -247,6 +255,7 @@ void SimDevice::start_later(Duration after) {
 }
 
 void SimDevice::end_process() {
+  frozen_until_ = {};
   world_.wires.kill(id_of_device(index_));
   node_.reset();
 }
@@ -296,6 +305,12 @@ void SimDevice::die(const Crash& crash, SimFault how) {
   }
   power_.restore();
   start_later(crash.away);
+}
+
+void SimDevice::freeze(Duration time) {
+  if (!up()) return;
+  world_.faults.count(SimFault::frozen);
+  frozen_until_ = std::max(frozen_until_, world_.runner.now() + time);
 }
 
 void SimDevice::stop(Duration away) {

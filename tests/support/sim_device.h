@@ -55,6 +55,8 @@ class SimDevice {
   [[nodiscard]] bool will_crash() const noexcept { return !planned_.empty(); }
   /// Crashes regardless of other plans.
   void crash_now(const Crash& crash);
+  /// As SIGSTOP, followed by SIGCONT: its connections stay open.
+  void freeze(Duration time);
   /// As SIGTERM; restarts after `away`.
   void stop(Duration away);
   /// The job is being stopped: restarts after `away` once it has ended.
@@ -85,6 +87,8 @@ class SimDevice {
   void build_node();
   void take_advice(const Error& error);
   runtime::Turn step(runtime::Turn turn);
+  [[nodiscard]] bool is_frozen() const { return world_.runner.now() < frozen_until_; }
+  runtime::Turn read();
   runtime::Turn train();
   runtime::Turn save();
   void look();
@@ -110,6 +114,7 @@ class SimDevice {
   std::deque<Planned> planned_;  ///< the first applies to this process
   std::uint64_t crashes_ = 0;    ///< of the planned ones
   Duration away_{};              ///< after a stop
+  TimePoint frozen_until_{};
   bool new_run_ = false;
   std::uint64_t run_ = 0;  ///< of its last view
   Stamp seen_;             ///< last shown to the referee

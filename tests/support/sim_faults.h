@@ -18,6 +18,7 @@ enum class SimFault : std::uint8_t {
   given_up,  ///< a process ended with an error
   job_stopped,
   new_run,
+  frozen,
   silence,  ///< a poll of a stream without data
   rows_deleted,
   message_slow,
@@ -51,15 +52,46 @@ enum class SimFault : std::uint8_t {
 };
 constexpr std::size_t sim_faults = static_cast<std::size_t>(SimFault::count);
 /// In the order of SimFault.
-inline constexpr std::array<const char*, sim_faults> sim_fault_names = {
-    "crash_at_once", "crash_inside",     "crash_saving",      "crash_starting",    "crash_at_last",
-    "power_lost",    "stopped",          "given_up",          "job_stopped",       "new_run",
-    "silence",       "rows_deleted",     "message_slow",      "message_delayed",   "message_overtaken",
-    "message_muted", "blocked_one_way",  "blocked_both_ways", "connection_broken", "no_connection",
-    "record_lost",   "record_repeated",  "record_late",       "record_overtaken",  "record_unsent",
-    "broker_away",   "offsets_left_out", "log_beheaded",      "next_record_gone",  "bytes_lost",
-    "bytes_torn",    "bytes_blank",      "name_lost",         "names_apart",       "disk_full",
-    "disk_failed",   "disk_unreadable",  "bit_rotten",        "disk_wiped"};
+inline constexpr std::array<const char*, sim_faults> sim_fault_names = {"crash_at_once",
+                                                                        "crash_inside",
+                                                                        "crash_saving",
+                                                                        "crash_starting",
+                                                                        "crash_at_last",
+                                                                        "power_lost",
+                                                                        "stopped",
+                                                                        "given_up",
+                                                                        "job_stopped",
+                                                                        "new_run",
+                                                                        "frozen",
+                                                                        "silence",
+                                                                        "rows_deleted",
+                                                                        "message_slow",
+                                                                        "message_delayed",
+                                                                        "message_overtaken",
+                                                                        "message_muted",
+                                                                        "blocked_one_way",
+                                                                        "blocked_both_ways",
+                                                                        "connection_broken",
+                                                                        "no_connection",
+                                                                        "record_lost",
+                                                                        "record_repeated",
+                                                                        "record_late",
+                                                                        "record_overtaken",
+                                                                        "record_unsent",
+                                                                        "broker_away",
+                                                                        "offsets_left_out",
+                                                                        "log_beheaded",
+                                                                        "next_record_gone",
+                                                                        "bytes_lost",
+                                                                        "bytes_torn",
+                                                                        "bytes_blank",
+                                                                        "name_lost",
+                                                                        "names_apart",
+                                                                        "disk_full",
+                                                                        "disk_failed",
+                                                                        "disk_unreadable",
+                                                                        "bit_rotten",
+                                                                        "disk_wiped"};
 
 class SimFaultCounts {
  public:

@@ -38,7 +38,8 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   auto& c = loaded.config;
   agree_on_every_batch(c);
   c.job.name = "sim";
-  c.job.devices = schedule.devices;
+  c.job.devices = {schedule.least == 0 ? schedule.devices : schedule.least, schedule.devices,
+                   schedule.devices};
   c.source.topics = {"rows"};
   c.decode.format = "raw";
   c.settings.set("decode.raw.label", std::string("f32"));
@@ -190,6 +191,8 @@ bool Group::happen_to_process(const SimEvent& e) {
     for (auto& device : devices_) device->crash_now({ms(e.numbers[0]), seed(e.numbers[1])});
   } else if (e.what == "stop") {
     device_of(e).stop(ms(e.numbers[1]));
+  } else if (e.what == "freeze") {
+    device_of(e).freeze(ms(e.numbers[1]));
   } else {
     return false;
   }

@@ -49,6 +49,7 @@ constexpr EventKind kinds[] = {
     {"halt", 1, {400, 1 << 20, 0, 0}, true},               // rivulet stop; ms until devices restart, a nonce
     {"anew", 1, {400, 1 << 20, 0, 0}, true},               // the same, followed by --new-run
     {"saving", 3, {device_number, 8, 400, 1 << 20}},       // as power, but counts only disk calls
+    {"freeze", 4, {device_number, 1500, 0, 0}, true},      // as SIGSTOP, for N ms
     {"behind",
      4,
      {device_number, 1500, 0, 0},
@@ -104,6 +105,12 @@ void draw_job(std::uint64_t seed, SimSchedule& schedule) {
   schedule.speculate = rng.below(3) == 0 ? "no" : "yes";
 }
 
+/// Half of the groups change their size.
+std::uint32_t draw_least(std::uint64_t seed, std::uint32_t devices) {
+  Rng rng = Rng::derive(seed, "least");
+  return rng.below(2) == 0 ? 0 : 1 + static_cast<std::uint32_t>(rng.below(devices));
+}
+
 /// Lines added later: schedules without them get the default.
 std::string text_of_job(const SimSchedule& s) {
   return fmt::format("seed {}\njitter_ms {}\nreduction {}\npolicy {}\nforesee {}\n", s.seed, s.jitter_ms,
@@ -128,6 +135,7 @@ SimSchedule draw_schedule(std::uint64_t seed, std::size_t events) {
   schedule.quorum = 1 + static_cast<std::uint32_t>(rng.below(schedule.devices));
   schedule.disk_ms = static_cast<std::int64_t>(rng.below(30));
   draw_job(seed, schedule);
+  schedule.least = draw_least(seed, schedule.devices);
   Weights weights = draw_weights(rng);
   if (schedule.quorum == 1) keep_disks(weights);
   std::int64_t at = 100;
@@ -151,6 +159,7 @@ SimSchedule without_faults(const SimSchedule& schedule) {
 std::string text_of(const SimSchedule& s) {
   std::string text = fmt::format("devices {}\nquorum {}\ndisk_ms {}\n", s.devices, s.quorum, s.disk_ms);
   text += text_of_job(s);
+  if (s.least > 0) text += fmt::format("least {}\n", s.least);
   if (!s.rules.fence) text += "without fence\n";
   if (!s.rules.guard) text += "without guard\n";
   if (!s.rules.restamp) text += "without restamp\n";
@@ -171,6 +180,7 @@ SimSchedule parse_schedule(const std::string& text) {
     SimEvent event;
     if (key == "devices") words >> schedule.devices;
     if (key == "quorum") words >> schedule.quorum;
+    if (key == "least") words >> schedule.least;
     if (key == "disk_ms") words >> schedule.disk_ms;
     if (key == "seed") words >> schedule.seed;
     if (key == "jitter_ms") words >> schedule.jitter_ms;

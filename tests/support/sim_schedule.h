@@ -22,6 +22,7 @@ struct SimEvent {
 
 struct SimSchedule {
   std::uint32_t devices = 3;
+  std::uint32_t least = 0;  ///< fewest devices of a view; 0: all
   std::uint32_t quorum = 2;
   std::int64_t disk_ms = 5;          ///< of a checkpoint
   std::uint64_t seed = 1;            ///< for random draws during the run

@@ -4,6 +4,8 @@
 #include <deque>
 #include <map>
 
+#include "tests/support/sim_referee.h"
+
 namespace rivulet::testing {
 namespace {
 
@@ -195,6 +197,7 @@ Duration SimWires::draw_delay() {
 }
 
 sync::Connect SimWires::connect(std::size_t device, const Clock& clock, SimPower& power) {
+  network_.restart(id_of_device(device));
   return [this, device, &clock, &power, usual = network_.connect_for(clock)](
              const sync::ViewSpec& spec, sync::AddressBook& book,
              Wake& wake) -> Result<std::unique_ptr<sync::Transport>> {

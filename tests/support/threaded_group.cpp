@@ -87,7 +87,7 @@ ThreadedGroup::ThreadedGroup(const runtime::LoadedConfig& loaded, const runtime:
                              ThreadedParts parts)
     : state_(std::make_unique<State>()) {
   state_->parts = std::move(parts);
-  for (std::size_t i = 0; i < loaded.config.job.devices; ++i) state_->add(loaded, stop_after, i);
+  for (std::size_t i = 0; i < loaded.config.job.devices.max; ++i) state_->add(loaded, stop_after, i);
 }
 
 ThreadedGroup::~ThreadedGroup() = default;

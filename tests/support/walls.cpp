@@ -100,7 +100,7 @@ std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>
   const auto trainer = make_trainer(config, *device);
   auto agreed = make_state(*trainer, *device, derive_seed(c.job.seed, "model"));
   std::vector<devices::ModelState> copies;  // each with local momentum
-  for (std::size_t d = 0; d < c.job.devices; ++d) copies.push_back(make_state(*trainer, *device, 0));
+  for (std::size_t d = 0; d < c.job.devices.max; ++d) copies.push_back(make_state(*trainer, *device, 0));
   const auto memory = make_contribution(trainer->layout(), *device);
   const auto gradient = view_of(*memory, trainer->layout());
   const auto numbers = agreed.parameters().as<float>();
@@ -108,7 +108,7 @@ std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>
   std::size_t first_row = 0;
   for (const std::size_t steps : steps_of_round) {
     std::vector<double> moved(numbers.size());
-    for (std::size_t d = 0; d < c.job.devices; ++d) {
+    for (std::size_t d = 0; d < c.job.devices.max; ++d) {
       auto& own = copies[d];
       std::ranges::copy(numbers, own.parameters().as<float>().begin());
       for (std::size_t step = 0; step < steps; ++step) {
@@ -125,7 +125,7 @@ std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>
       }
       const auto there = own.parameters().as<float>();
       for (std::size_t i = 0; i < moved.size(); ++i)
-        moved[i] += (double{there[i]} - double{numbers[i]}) / static_cast<double>(c.job.devices);
+        moved[i] += (double{there[i]} - double{numbers[i]}) / static_cast<double>(c.job.devices.max);
     }
     for (std::size_t i = 0; i < moved.size(); ++i)
       numbers[i] = static_cast<float>(double{numbers[i]} + moved[i]);
@@ -141,7 +141,7 @@ GroupOutcome run_on_threads(const WallsRun& run,
   const RealClock clock;
   sync::membership::MemoryLog log;
   std::vector<std::unique_ptr<RealNode>> nodes;
-  for (std::size_t device = 0; device < run.loaded.config.job.devices; ++device) {
+  for (std::size_t device = 0; device < run.loaded.config.job.devices.max; ++device) {
     RealNode::Outside outside;
     outside.source = source_for(run, device, clock);
     if (device == 1) outside.source = std::make_unique<LateSource>(std::move(outside.source));

@@ -96,7 +96,8 @@ TEST_CASE("Config: the template loads without a problem, names every key that wo
   CHECK(loaded.problems() == Lines{});
   for (const auto& spec : key_table()) {
     const std::string name = spec.key.substr(spec.key.rfind('.') + 1);
-    if (spec.since.empty()) CHECK_MESSAGE(text.find(name + " = ") != std::string::npos, spec.key);
+    const bool part = spec.key.starts_with("job.devices.");  // of a table in place of a number
+    if (spec.since.empty() && !part) CHECK_MESSAGE(text.find(name + " = ") != std::string::npos, spec.key);
   }
   CHECK(text.find("dead_letter") == std::string::npos);
   CHECK(text.find("deadline = \"5s\"") != std::string::npos);

@@ -109,7 +109,9 @@ TEST_CASE("Config layers: unknown variables, keys and texts name where they came
             "--set nothing: error: expected key=value",
             "--set batch: error: 'batch' is a table: set it to { key = value, ... }, or set one of its keys",
             "--set sync.deadlin: error: unknown key 'sync.deadlin' - did you mean 'deadline'?",
-            "flag for job.devices: error: 'job.devices' must be an integer, not the string \"many\"",
+            "flag for job.devices: error: 'job.devices' is 'many', must be a number from 1 to 10000, or a "
+            "range "
+            "such as \"2-16\"",
             "environment RIVULET_SET_BATCH__TICK: error: 'batch.tick' must be a duration such as "
             "\"100ms\", not the string \"soon\"",
             "environment RIVULET_BROKER: warning: unknown variable - did you mean 'RIVULET_BROKERS'?\n"

@@ -109,9 +109,9 @@ TEST_CASE("Config secrets: an error of any key shows what it refuses as it was w
     CHECK_MESSAGE(refused(key, reference).find(reference) != std::string::npos, key);
   CHECK(refused("source.topics", "[\"t\", \"a b:" + reference + "\"]").find(reference) != std::string::npos);
   const auto number = files.write("number", "123456789\n");
-  const auto bounds = texts(with_sets({"job.devices=${file:" + number + "}"}));
+  const auto bounds = texts(with_sets({"batch.rows=${file:" + number + "}"}));
   REQUIRE(bounds.size() == 1);
-  CHECK(bounds[0].find("'job.devices' is ${file:" + number + "}, must be at most") != std::string::npos);
+  CHECK(bounds[0].find("'batch.rows' is ${file:" + number + "}, must be at most") != std::string::npos);
   // A key in a file of several lines, as quoted by others.
   const std::vector<Secret> pem{{"-----BEGIN\nabc", "${file:/key}"}};
   CHECK(masked("bad \"-----BEGIN\\nabc\"", pem) == "bad \"${file:/key}\"");

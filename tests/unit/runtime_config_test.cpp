@@ -56,9 +56,9 @@ TEST_CASE("Config: wrong types have a place and say what they are") {
               "false, not the list [1]"});
   CHECK(problems_of("batch = 5\n" + config_base) ==
         Lines{"device.toml:1:1: error: 'batch' must be a table of keys, not the integer 5"});
-  CHECK(problems_of("[job]\nname = \"a\"\ndevices = { min = 2, max = 4 }\n[source]\ntopics = "
+  CHECK(problems_of("[job]\nname = \"a\"\nseed = { min = 2, max = 4 }\n[source]\ntopics = "
                     "[\"t\"]\nkafka.properties.bootstrap.servers = \"h:1\"\n") ==
-        Lines{"device.toml:3:1: error: 'job.devices' must be an integer, not a table"});
+        Lines{"device.toml:3:1: error: 'job.seed' must be an integer, not a table"});
 }
 
 TEST_CASE("Config: values out of range have a place") {

@@ -85,7 +85,7 @@ TEST_CASE("NodeStatus: every state has a name of its own") {
   std::set<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(NodeState::failed); ++i)
     names.insert(name_of(static_cast<NodeState>(i)));
-  CHECK(names.size() == 8);
+  CHECK(names.size() == 10);
   CHECK(!names.contains("unknown"));
 }
 

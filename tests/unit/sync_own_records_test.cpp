@@ -92,17 +92,36 @@ TEST_CASE("Saved states: the last one is repeated until it is read back or the v
   CHECK(saved.again(start + 1min, retry) == nullptr);
 }
 
-TEST_CASE("Closing: the first member closes at once, others when it does not; once for each newest HELLO") {
+TEST_CASE("Closing: the first member closes at once, others one after the other when it does not") {
   Closing closing;
-  CHECK(closing.due({3, 10}, true, start, 1s, retry));
-  CHECK_FALSE(closing.due({3, 10}, false, start, 1s, retry));
-  CHECK(closing.due({3, 10}, false, start + 1s, 1s, retry));
-  closing.sent({3, 10}, start + 1s);
-  CHECK_FALSE(closing.due({3, 10}, false, start + 2s, 1s, retry));
-  CHECK(closing.due({3, 11}, false, start + 2s, 1s, retry));  // also holds for a newcomer
-  CHECK(closing.due({3, 10}, false, start + 6s, 1s, retry));
+  const Closing::Patience patience{0s, 1s, retry};
+  CHECK(closing.due({3, 10, 12}, 0, start, patience));
+  CHECK_FALSE(closing.due({3, 10, 12}, 1, start, patience));
+  CHECK(closing.due({3, 10, 12}, 1, start + 1s, patience));
+  CHECK_FALSE(closing.due({3, 10, 12}, 3, start + 1s, patience));
+  CHECK(closing.due({3, 10, 12}, 3, start + 1100ms, patience));
+  closing.sent({3, 10, 12}, start + 1s);
+  CHECK_FALSE(closing.due({3, 10, 12}, 1, start + 2s, patience));
+  CHECK(closing.due({3, 11, 12}, 1, start + 2s, patience));  // also holds for a newcomer
+  CHECK(closing.due({3, 10, 12}, 1, start + 6s, patience));
   closing.cannot();
-  CHECK_FALSE(closing.due({3, 12}, false, start + 7s, 1s, retry));
+  CHECK_FALSE(closing.due({3, 12, 13}, 1, start + 7s, patience));
+}
+
+TEST_CASE(
+    "Closing: a view waits for others since the last of them was ready, and then for its first member") {
+  Closing closing;
+  const Closing::Patience patience{250ms, 1s, retry};
+  CHECK_FALSE(closing.due({3, 10, 12}, 0, start, patience));
+  CHECK_FALSE(closing.due({3, 10, 14}, 0, start + 200ms, patience));  // another one is ready
+  CHECK_FALSE(closing.due({3, 10, 14}, 0, start + 400ms, patience));
+  CHECK(closing.due({3, 10, 14}, 0, start + 450ms, patience));
+  CHECK_FALSE(closing.due({3, 10, 14}, 1, start + 1400ms, patience));
+  CHECK(closing.due({3, 10, 14}, 1, start + 1450ms, patience));
+}
+
+TEST_CASE("Closing: a view is confirmed once for each newest record from outside") {
+  Closing closing;
   CHECK(closing.confirms(12));
   CHECK_FALSE(closing.confirms(12));
   CHECK(closing.confirms(13));

@@ -227,12 +227,14 @@ TEST_CASE("Digest: agreement is silence, a majority names the minority, a tie na
     f.digest = {d, d};
     return f;
   };
-  CHECK(digest_disagreement(table_of({digest(1), digest(1), digest(1)}), ids).empty());
-  CHECK(digest_disagreement(table_of({with(1), with(2)}), ids).empty());
+  CHECK(digest_disagreement(table_of({digest(1), digest(1), digest(1)}), ids).text.empty());
+  CHECK(digest_disagreement(table_of({with(1), with(2)}), ids).text.empty());
   const auto minority = digest_disagreement(table_of({digest(1), digest(2), digest(1)}), ids);
-  CHECK(minority.find(" b holds ") != std::string::npos);
-  CHECK(minority.find(" a holds ") == std::string::npos);
+  CHECK(minority.text.find(" b holds ") != std::string::npos);
+  CHECK(minority.text.find(" a holds ") == std::string::npos);
+  CHECK(minority.minority == std::vector<std::uint32_t>{1});
   const auto tie = digest_disagreement(table_of({digest(1), digest(2)}), ids);
-  CHECK(tie.find(" a holds ") != std::string::npos);
-  CHECK(tie.find(" b holds ") != std::string::npos);
+  CHECK(tie.text.find(" a holds ") != std::string::npos);
+  CHECK(tie.text.find(" b holds ") != std::string::npos);
+  CHECK(tie.minority.empty());
 }

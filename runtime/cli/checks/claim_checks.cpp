@@ -45,7 +45,7 @@ Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
     claims.claimed.push_back(topic + ":" + std::to_string(partition));
   const auto unclaimed = unclaimed_partitions(claims, topics);
   if (unclaimed.empty()) return {"partitions", CheckLevel::ok, "each is claimed by a device", ""};
-  if (config.job.devices > 1 && !others)
+  if (config.job.devices.max > 1 && !others)
     return {"partitions", CheckLevel::ok,
             fmt::format("{} {} left for other devices to claim", listed(unclaimed),
                         unclaimed.size() == 1 ? "is" : "are"),
@@ -64,7 +64,7 @@ std::vector<Check> claim_checks(const Config& config) {
     topics.push_back(
         {.name = config.source.topics[i], .partitions = facts.value()[i].partitions.value_or(-1)});
   return {judge_claims(config, topics,
-                       config.job.devices > 1 ? claims_of_others(config) : std::vector<std::string>())};
+                       config.job.devices.max > 1 ? claims_of_others(config) : std::vector<std::string>())};
 }
 
 }  // namespace rivulet::runtime::cli

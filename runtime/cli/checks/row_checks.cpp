@@ -140,7 +140,7 @@ std::vector<Check> row_checks(const Config& config) {
   for (const auto& [topic, partition] : config.source.claims) claims[topic].push_back(partition);
   for (auto& [topic, partitions] : claims)
     std::ranges::move(topic_rows_checks(config, topic, std::move(partitions)), std::back_inserter(checks));
-  if (!is_classification(config) || config.job.devices < 2) return checks;
+  if (!is_classification(config) || config.job.devices.max < 2) return checks;
   for (const auto& [topic, partitions] : claims) {
     const auto there = partitions_in(config.source.kafka_properties, topic);
     if (there && there.value() > 1 && there.value() <= partitions_compared)

@@ -152,13 +152,13 @@ Status read_world(const SimulateFlags& flags, SimulateOptions& options) {
 Status read_scenario(const SimulateFlags& flags, const Config& config, SimulateOptions& options) {
   constexpr double an_hour = 3600;
   if (!flags.trace.empty()) {
-    auto traces = make_traces(flags.trace, config.job.devices, config.job.seed,
+    auto traces = make_traces(flags.trace, config.job.devices.max, config.job.seed,
                               options.stop_after.seconds > 0 ? options.stop_after.seconds : an_hour);
     if (!traces) return traces.error();
     options.rates = std::move(traces).value();
   }
   if (flags.faults.empty()) return ok();
-  auto faults = load_faults(flags.faults, config.job.devices);
+  auto faults = load_faults(flags.faults, config.job.devices.max);
   if (!faults) return faults.error();
   options.faults = std::move(faults).value();
   return ok();

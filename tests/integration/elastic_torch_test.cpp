@@ -1,0 +1,121 @@
+// Devices that come, go, freeze and die while the others train, on a real Apache Kafka: training continues,
+// no row is lost, and none is trained twice in the surviving history.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/effort.h"
+#include "tests/support/kill_harness.h"
+#include "tests/support/wait.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool in_group_of(KillGroup& group, const std::vector<int>& devices) {
+  return std::ranges::all_of(devices, [&](int device) {
+    return group.status(device).value("world", std::size_t{0}) == devices.size();
+  });
+}
+
+/// These devices are in one view, and each has trained since.
+void require_training(KillGroup& group, const std::vector<int>& devices) {
+  const bool formed = wait_until([&] { return in_group_of(group, devices); }, 20s);
+  INFO(group.story());
+  REQUIRE(formed);
+  std::vector<std::int64_t> before;
+  for (const int device : devices) before.push_back(group.group_rows(device));
+  const bool moved = wait_until(
+      [&] {
+        group.produce(5);
+        for (std::size_t i = 0; i < devices.size(); ++i)
+          if (group.group_rows(devices[i]) <= before[i]) return false;
+        return true;
+      },
+      20s);
+  INFO(group.story());
+  REQUIRE(moved);
+}
+
+std::string state_of(KillGroup& group, int device) {
+  return group.status(device).value("state", "");
+}
+
+}  // namespace
+
+TEST_CASE("Elastic: devices die for good, join, leave, freeze and return, and training continues") {
+  KillGroup group({.devices = 4,
+                   .rows_per_device = 4000,
+                   .bad_every = 100,
+                   .settings = {"job.devices={ min = 2, wanted = 3, max = 4 }"}});
+  for (const int device : {0, 1, 2}) group.start(device);
+  require_training(group, {0, 1, 2});
+
+  group.kill(2);
+  require_training(group, {0, 1});
+  CHECK(group.process(0).running());
+  CHECK(group.process(1).running());
+
+  group.start(3);  // a newcomer with a partition of its own
+  require_training(group, {0, 1, 3});
+  group.start(2);  // returns with an older state
+  require_training(group, {0, 1, 2, 3});
+
+  group.process(1).send_signal(SIGTERM);
+  const auto left = group.process(1).wait(10s);
+  REQUIRE(left);
+  CHECK(left->code == 0);
+  require_training(group, {0, 2, 3});
+
+  group.stop(0);  // SIGSTOP: the others go on without it
+  require_training(group, {2, 3});
+  group.resume(0);
+  require_training(group, {0, 2, 3});
+
+  group.start(1);
+  require_training(group, {0, 1, 2, 3});
+  group.produce_all();
+  group.require_all_trained(20s);
+  group.check_exact();
+}
+
+TEST_CASE("Elastic: below min the group pauses with its state on disk, and goes on when enough are back") {
+  KillGroup group({.devices = 3, .rows_per_device = 1000, .bad_every = 100, .settings = {"job.devices=2-3"}});
+  group.start_all();
+  require_training(group, {0, 1, 2});
+  group.kill(1);
+  group.kill(2);
+  const bool paused = wait_until([&] { return state_of(group, 0) == "paused"; }, 20s);
+  INFO(group.story());
+  REQUIRE(paused);
+  const std::string phrase = group.status(0).value("phrase", "");
+  CHECK(phrase.starts_with("paused: waiting for "));
+  CHECK(phrase.ends_with("to have at least 2 devices"));
+  const auto step = group.status(0).value("steps", std::uint64_t{0});
+  CHECK(wait_until([&] { return group.newest_saved() >= step; }, 10s));
+  group.start(1);
+  require_training(group, {0, 1});
+  group.start(2);
+  require_training(group, {0, 1, 2});
+  group.produce_all();
+  group.require_all_trained(20s);
+  group.check_exact();
+}
+
+TEST_CASE("Elastic: a fixed group that may shrink goes on without a dead device, and takes it back") {
+  KillGroup group(
+      {.devices = 3, .rows_per_device = 1000, .bad_every = 100, .settings = {"sync.on_peer_loss=shrink"}});
+  group.start_all();
+  require_training(group, {0, 1, 2});
+  group.kill(0);
+  require_training(group, {1, 2});
+  group.start(0);
+  require_training(group, {0, 1, 2});
+  group.produce_all();
+  group.require_all_trained(20s);
+  group.check_exact();
+}
