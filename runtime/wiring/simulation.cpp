@@ -252,7 +252,7 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
                        .source = std::move(source).value(),
                        .device = std::move(computer),
                        .lent_trainer = trainer.get(),
-                       .log = log.open(),
+                       .log = log.open(&simulated->worker_clock),
                        .connect = parts.wires ? parts.wires(device, std::move(wires)) : std::move(wires),
                        .metrics = parts.metrics ? parts.metrics(device) : metrics,
                        .logger = *logger,

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
+#include "sync/membership/cool_down.h"
 #include "sync/membership/next_view.h"
 #include "sync/membership/seal.h"
 #include "sync/membership/snapshot.h"
@@ -31,6 +32,7 @@ struct Place {
   std::int64_t folded = 0;  ///< next_offset before it
   std::int64_t offset = 0;
   std::int64_t time_ms = 0;
+  std::int64_t folded_ms = 0;  ///< time_ms of the fold before it
 };
 
 /// Why the record was ignored, or nothing: it counts.
@@ -52,6 +54,7 @@ void begin_run(Fold& fold, std::int64_t offset) {
 }
 
 void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, const Hello& hello) {
+  if (device.session >= 0 && !device.left && is_of_last_view(fold, device)) note_break(device, fold.time_ms);
   if (device.session >= 0) {
     device.before = {device.session, device.hello.host, device.hello.pid, !is_open(fold, device)};
     if (device.past_nonces.size() == past_nonces_max) device.past_nonces.erase(device.past_nonces.begin());
@@ -241,9 +244,11 @@ Outcome apply_record(Fold& fold, const Place&, const Addr& addr) {
 Outcome apply_record(Fold& fold, const Place& at, const Snap& snap) {
   if (device_in_session(fold, snap.device, snap.session) == nullptr) return Ignored::stale_session;
   if (snap.covers != at.folded) return Ignored::refused;
-  fold.next_offset = at.folded;  // as when the snapshot was taken
+  const std::int64_t now_ms = std::exchange(fold.time_ms, at.folded_ms);  // as when the snapshot was taken
+  fold.next_offset = at.folded;
   const bool same = is_snapshot_of(snap, fold);
   fold.next_offset = at.offset + 1;
+  fold.time_ms = now_ms;
   if (!same) return Ignored::impossible;
   fold.snapped_at = at.offset;
   return counts;
@@ -316,7 +321,8 @@ void apply(Fold& fold, std::int64_t offset, const ControlRecord& record, std::in
     fold.ignored.add(Ignored::replayed);
     return;
   }
-  const Place at{fold.next_offset, offset, time_ms};
+  const Place at{fold.next_offset, offset, time_ms, fold.time_ms};
+  fold.time_ms = std::max(fold.time_ms, time_ms);
   fold.next_offset = offset + 1;
   const Outcome outcome = std::visit([&](const auto& r) { return apply_record(fold, at, r); }, record);
   if (outcome)

@@ -38,13 +38,15 @@ struct DeviceEntry {
   std::int64_t last_seen = -1;      ///< offset of the last counted record of this session
   Predecessor before;
   std::vector<std::string> past_nonces;  ///< nonces of its last sessions: their HELLOs are not accepted again
-  std::vector<std::int64_t> swaps;  ///< log times (ms) at which two live sessions were found, newest last
-  std::int64_t contested = -1;      ///< offset of the swap that exceeded the limit: earlier sessions end
+  std::vector<std::int64_t> swaps;   ///< log times (ms) at which two live sessions were found, newest last
+  std::int64_t contested = -1;       ///< offset of the swap that exceeded the limit: earlier sessions end
+  std::vector<std::int64_t> breaks;  ///< log times (ms) at which it was lost without leaving, newest last
   std::optional<std::int64_t> expelled_ms;  ///< log time at which a view last left its state out as wrong
   bool expelled_again = false;              ///< twice within expelled_within_ms in this session: it must end
   bool operator==(const DeviceEntry&) const = default;
 };
 inline constexpr std::size_t past_nonces_max = 4;
+inline constexpr std::size_t breaks_max = 8;
 inline constexpr std::size_t swaps_max = 3;  ///< this many within swaps_within_ms stop both sessions
 inline constexpr std::int64_t swaps_within_ms = std::int64_t{5} * 60 * 1000;
 inline constexpr std::int64_t expelled_within_ms = std::int64_t{10} * 60 * 1000;
@@ -109,9 +111,10 @@ class IgnoredRecords {
 /// Rules that protect committed states, as switches: tests disable one and check that this is detected. Not
 /// configurable.
 struct Rules {
-  bool fence = true;    ///< SAVED counts only in its own view and session
-  bool guard = true;    ///< no view starts from less than the committed state
-  bool restamp = true;  ///< an adopted state belongs to the view that adopts it
+  bool fence = true;      ///< SAVED counts only in its own view and session
+  bool guard = true;      ///< no view starts from less than the committed state
+  bool restamp = true;    ///< an adopted state belongs to the view that adopts it
+  bool cool_down = true;  ///< who is lost again and again waits; protects the others' time, not states
   bool operator==(const Rules&) const = default;
 };
 
@@ -129,6 +132,7 @@ struct Fold {
   IgnoredRecords ignored;        ///< void, stale or invalid records
   std::int64_t next_offset = 0;  ///< offset of the last folded record, plus one
   std::int64_t last_hello = -1;  ///< offset of the newest HELLO of any device
+  std::int64_t time_ms = 0;      ///< greatest log time so far
   std::int64_t asked_at = -1;    ///< READYs up to this offset must be repeated
   std::int64_t snapped_at = -1;  ///< offset of the last correct SNAP
   Rules rules = {};

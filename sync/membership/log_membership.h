@@ -76,7 +76,7 @@ class LogMembership final : public Membership {
   Status post_close(TimePoint now);
   [[nodiscard]] Duration patience_with(StillMissing missing) const;
   [[nodiscard]] bool knocks_again(TimePoint now) const;
-  Status confirm_view();
+  Status confirm_view(TimePoint now);
   Status post_snap(TimePoint now);
   [[nodiscard]] bool ready_requested() const;
   Status append(const ControlRecord& record);
@@ -94,7 +94,7 @@ class LogMembership final : public Membership {
   bool left_ = false;
   Ready next_ready_;  // the current state, and why the last view was left
   Departure departure_;
-  InFlight ready_, snap_;
+  InFlight ready_, snap_, confirm_;
   TimePoint ready_sent_{};
   SavedNotice saved_;
   Closing closing_;

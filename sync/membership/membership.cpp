@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "core/rng.h"
+#include "sync/membership/cool_down.h"
 #include "sync/membership/log_membership.h"
 #include "sync/membership/snapshot.h"
 
@@ -98,11 +99,13 @@ Status LogMembership::post_ready(TimePoint now) {
   return append_ready(now);
 }
 
-/// Whether this device, which waits to join, checks that the group still trains: all of it may have died.
+/// Whether this device, which waits to join, checks that the group still trains, since all of it may have
+/// died; or that it has cooled down, since only records move the log's clock.
 bool LogMembership::knocks_again(TimePoint now) const {
   const auto me = fold_.devices.find(config_.hello.device);
-  const bool answered = me != fold_.devices.end() && me->second.ready_at >= 0 &&
-                        last_heard_of_view(fold_) > me->second.ready_at;
+  if (me == fold_.devices.end() || me->second.ready_at < 0) return false;
+  if (is_cooling(fold_, me->second)) return now - ready_sent_ >= config_.takeover_wait;
+  const bool answered = last_heard_of_view(fold_) > me->second.ready_at;
   return joining() && answered && now - ready_sent_ >= config_.knock_every;
 }
 
@@ -160,12 +163,13 @@ Duration LogMembership::patience_with(StillMissing missing) const {
 /// After a HELLO from outside this view, the view's first member confirms that it is alive, so that the
 /// newcomer is rejected instead of waiting forever; or, if it may join, does not form a view without this
 /// one.
-Status LogMembership::confirm_view() {
+Status LogMembership::confirm_view(TimePoint now) {
   if (fold_.view.members.empty() || fold_.view.members.front() != config_.hello.device || view_broken())
     return ok();
   const std::int64_t said = std::max(static_cast<std::int64_t>(fold_.view.token), fold_.view.confirmed);
   const std::int64_t knock = config_.hello.devices.is_fixed() ? fold_.last_hello : last_knock(fold_);
-  if (knock < said || !closing_.confirms(knock)) return ok();
+  if (knock < said || !confirm_.may_send(now, config_.close_wait)) return ok();
+  confirm_.sent(now);
   return append(Close{config_.hello.device, session_.offset(), fold_.view.number});
 }
 
@@ -203,7 +207,7 @@ Status LogMembership::act(TimePoint now) {
   if (left_ || stop_requested()) return ok();
   if (auto said = answer(now); !said) return said;
   if (in_view_) {
-    if (auto confirmed = confirm_view(); !confirmed) return confirmed;
+    if (auto confirmed = confirm_view(now); !confirmed) return confirmed;
     if (const Saved* again = saved_.again(now, config_.retry_after))
       if (auto said = append(*again); !said) return said;
     return post_snap(now);

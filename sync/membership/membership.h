@@ -107,7 +107,8 @@ class MemoryLog {
  public:
   MemoryLog();
   ~MemoryLog();
-  std::unique_ptr<OrderedLog> open();
+  /// `clock`: tells the time of records that are appended through this end; null: all have time 0.
+  std::unique_ptr<OrderedLog> open(const Clock* clock = nullptr);
   /// For tests: number of records.
   [[nodiscard]] std::size_t size() const;
 

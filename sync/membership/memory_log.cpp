@@ -14,8 +14,12 @@ using Bytes = std::vector<std::byte>;
 }  // namespace
 
 struct MemoryLog::State {
+  struct Record {
+    std::int64_t time_ms = 0;
+    Bytes bytes;
+  };
   mutable std::mutex mutex;
-  std::deque<Bytes> records;  ///< index = offset
+  std::deque<Record> records;  ///< index = offset
 };
 
 namespace {
@@ -24,7 +28,7 @@ namespace {
 template <class State>
 class MemoryLogEnd final : public OrderedLog {
  public:
-  explicit MemoryLogEnd(std::shared_ptr<State> state) : state_(std::move(state)) {
+  MemoryLogEnd(std::shared_ptr<State> state, const Clock* clock) : state_(std::move(state)), clock_(clock) {
     const std::lock_guard lock(state_->mutex);
     existed_ = state_->records.size();
   }
@@ -37,7 +41,9 @@ class MemoryLogEnd final : public OrderedLog {
     const std::lock_guard lock(state_->mutex);
     if (state_->records.size() >= log_max_records)
       return Error{ErrorCode::unavailable, "the in-memory log is full"};
-    state_->records.emplace_back(bytes.begin(), bytes.end());
+    const auto since = clock_ == nullptr ? Duration(0) : clock_->now().time_since_epoch();
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+    state_->records.push_back({time, Bytes(bytes.begin(), bytes.end())});
     return ok();
   }
 
@@ -47,8 +53,9 @@ class MemoryLogEnd final : public OrderedLog {
     const std::lock_guard lock(state_->mutex);
     const std::size_t end = std::min(state_->records.size(), next_ + max_entries);
     for (; next_ < end; ++next_) {
-      copies_.push_back(state_->records[next_]);
-      entries_.push_back({static_cast<std::int64_t>(next_), 0, copies_.back()});
+      const auto& record = state_->records[next_];
+      copies_.push_back(record.bytes);
+      entries_.push_back({static_cast<std::int64_t>(next_), record.time_ms, copies_.back()});
     }
     return std::span<const LogEntry>(entries_);
   }
@@ -57,6 +64,7 @@ class MemoryLogEnd final : public OrderedLog {
 
  private:
   std::shared_ptr<State> state_;
+  const Clock* const clock_;
   std::size_t existed_ = 0;
   std::size_t next_ = 0;
   std::deque<Bytes> copies_;  // a deque keeps the spans in entries_ valid while it grows
@@ -68,8 +76,8 @@ class MemoryLogEnd final : public OrderedLog {
 MemoryLog::MemoryLog() : state_(std::make_shared<State>()) {}
 MemoryLog::~MemoryLog() = default;
 
-std::unique_ptr<OrderedLog> MemoryLog::open() {
-  return std::make_unique<MemoryLogEnd<State>>(state_);
+std::unique_ptr<OrderedLog> MemoryLog::open(const Clock* clock) {
+  return std::make_unique<MemoryLogEnd<State>>(state_, clock);
 }
 
 std::size_t MemoryLog::size() const {

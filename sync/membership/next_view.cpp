@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "sync/membership/cool_down.h"
 #include "sync/membership/describe.h"
 #include "sync/membership/left_out.h"
 #include "sync/membership/waiting.h"
@@ -190,8 +191,20 @@ void keep_first(Devices& devices, std::size_t most) {
   std::ranges::sort(devices, {}, [](const auto* device) -> const auto& { return device->hello.device; });
 }
 
-/// Leaves out accused devices and pairs that cannot connect, if enough others remain.
+/// The devices that may join now; all of them if the others are too few, or none of them has the saved state.
+Devices without_cooling(const Fold& fold, const GroupSizes& sizes, const Devices& all) {
+  Devices rest;
+  std::ranges::copy_if(all, std::back_inserter(rest), [&](const auto* device) {
+    return is_of_last_view(fold, *device) || !is_cooling(fold, *device);
+  });
+  const bool served = std::ranges::any_of(rest, [&](const auto* device) { return serves(fold, *device); });
+  return rest.size() >= sizes.min && served ? rest : all;
+}
+
+/// Leaves out devices that cool down, accused devices, and pairs that cannot connect, if enough others
+/// remain.
 void leave_out(const Fold& fold, const GroupSizes& sizes, NextView& next) {
+  next.devices = without_cooling(fold, sizes, next.devices);
   next.accused = accused_among(fold, next.devices);
   Devices rest;
   for (const auto* device : next.devices)

@@ -105,7 +105,7 @@ class SavedNotice {
   std::uint64_t announced_ = 0;
 };
 
-/// Decides when this device closes the next view, or confirms the current one.
+/// Decides when this device closes the next view.
 class Closing {
  public:
   /// A view that can be closed, by the records that it depends on.
@@ -142,8 +142,6 @@ class Closing {
     sent_for_ = candidate;
     close_.sent(now);
   }
-  /// Returns true once for each newest record of a device outside the view.
-  [[nodiscard]] bool confirms(std::int64_t knock) { return std::exchange(confirmed_for_, knock) != knock; }
 
  private:
   std::optional<TimePoint> closable_since_;
@@ -151,7 +149,6 @@ class Closing {
   TimePoint known_since_{};
   InFlight close_;
   Candidate sent_for_;
-  std::int64_t confirmed_for_ = -1;
 };
 
 }  // namespace rivulet::sync::membership

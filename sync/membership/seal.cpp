@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "sync/membership/cool_down.h"
 #include "sync/membership/counting.h"
 
 namespace rivulet::sync::membership {
@@ -52,6 +53,13 @@ void seal(Fold& fold, std::int64_t offset, std::int64_t time_ms, const NextView&
   view.owners = std::move(owners);
   choose_target(view, fold, next);
   view.counts_from = counts_from(view, fold);
+  for (const auto& [id, session] : fold.view.sessions) {
+    const auto member = fold.devices.find(id);
+    const bool stays = std::ranges::binary_search(view.members, id);
+    if (member == fold.devices.end() || stays || member->second.session != session || member->second.left)
+      continue;
+    if (!is_live(fold, member->second)) note_break(member->second, fold.time_ms);
+  }
   for (const auto& id : next.accused) note_expelled(fold.devices.at(id), time_ms);
   fold.saved.clear();  // states not committed in their view are never committed
   for (auto& entry : fold.devices) {

@@ -64,6 +64,7 @@ Snapshot json_of(const DeviceEntry& d) {
                   d.ready->lost,   d.ready->unreached, d.ready->accuses};
   if (d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
   if (d.left_in_order) j["in_order"] = true;
+  if (!d.breaks.empty()) j["breaks"] = d.breaks;
   if (d.expelled_ms) j["expelled"] = {*d.expelled_ms, d.expelled_again};
   return j;
 }
@@ -82,6 +83,8 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   if (const auto cause = j.find("left_for"); cause != j.end())
     d.left_for = why_not_of(cause->get<std::string>());
   d.left_in_order = j.value("in_order", false);
+  if (const auto breaks = j.find("breaks"); breaks != j.end())
+    d.breaks = breaks->get<std::vector<std::int64_t>>();
   if (const auto expelled = j.find("expelled"); expelled != j.end()) {
     d.expelled_ms = expelled->at(0).get<std::int64_t>();
     d.expelled_again = expelled->at(1).get<bool>();
@@ -168,6 +171,7 @@ Fold read_fold(const Snapshot& j) {
   fold.stopped_at = j.at("stopped_at").get<std::int64_t>();
   fold.last_hello = j.at("last_hello").get<std::int64_t>();
   fold.asked_at = j.at("asked_at").get<std::int64_t>();
+  fold.time_ms = j.at("time_ms").get<std::int64_t>();
   fold.snapped_at = j.at("snapped_at").get<std::int64_t>();
   fold.next_offset = j.at("next_offset").get<std::int64_t>();
   return fold;
@@ -184,12 +188,12 @@ bool hangs_together(const Fold& fold) {
          std::all_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
            const DeviceEntry& device = entry.second;
            constexpr std::int64_t far = std::int64_t{1} << 62;  // limits for time arithmetic
-           const bool times = std::all_of(device.swaps.begin(), device.swaps.end(),
-                                          [](std::int64_t ms) { return -far < ms && ms < far; });
-           const bool expelled =
-               !device.expelled_ms || (-far < *device.expelled_ms && *device.expelled_ms < far);
-           return entry.first == device.hello.device && times && expelled &&
-                  device.hello.devices.is_valid() && device.swaps.size() <= swaps_max &&
+           const auto is_time = [](std::int64_t ms) { return -far < ms && ms < far; };
+           const bool times = std::ranges::all_of(device.swaps, is_time) &&
+                              std::ranges::all_of(device.breaks, is_time) && is_time(fold.time_ms) &&
+                              is_time(device.expelled_ms.value_or(0));
+           return entry.first == device.hello.device && times && device.hello.devices.is_valid() &&
+                  device.breaks.size() <= breaks_max && device.swaps.size() <= swaps_max &&
                   device.past_nonces.size() <= past_nonces_max && device.session >= 0 &&
                   device.session < fold.next_offset;
          });
@@ -217,6 +221,7 @@ std::string snapshot_of(const Fold& fold) {
                 {"stopped_at", fold.stopped_at},
                 {"last_hello", fold.last_hello},
                 {"asked_at", fold.asked_at},
+                {"time_ms", fold.time_ms},
                 {"snapped_at", fold.snapped_at},
                 {"next_offset", fold.next_offset},
                 {"devices", Snapshot::object()},

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sync/membership/cool_down.h"
+
 namespace rivulet::sync::membership {
 namespace {
 
@@ -14,8 +16,8 @@ bool is_named_lost(const std::string& id, const Devices& by) {
 bool newcomer_lags(const Fold& fold) {
   return std::ranges::any_of(fold.devices, [&](const auto& entry) {
     const DeviceEntry& device = entry.second;
-    return is_open(fold, device) && is_ready(fold, device) && !is_live(fold, device) &&
-           !is_of_last_view(fold, device);
+    return !is_cooling(fold, device) && is_open(fold, device) && is_ready(fold, device) &&
+           !is_live(fold, device) && !is_of_last_view(fold, device);
   });
 }
 
@@ -49,7 +51,8 @@ StillMissing still_missing(const Fold& fold, const NextView& next, const GroupSi
   bool lost = false;
   for (const auto& [id, session] : fold.view.sessions) {
     const auto member = fold.devices.find(id);
-    if (member == fold.devices.end() || !is_open(fold, member->second) || is_live(fold, member->second))
+    if (member == fold.devices.end() || !is_open(fold, member->second) || is_live(fold, member->second) ||
+        is_cooling(fold, member->second))
       continue;
     if (member->second.session != session || !is_named_lost(id, here)) return StillMissing::returning;
     lost = true;
@@ -78,6 +81,7 @@ bool joiner_waits(const Fold& fold, const GroupSizes& sizes) {
   if (sizes.is_fixed() || fold.view.members.size() >= sizes.max) return false;
   return std::ranges::any_of(fold.devices, [&](const auto& entry) {
     const DeviceEntry& device = entry.second;
+    if (is_cooling(fold, device)) return false;
     const bool outside = !is_of_last_view(fold, device) && is_open(fold, device) && is_ready(fold, device);
     return outside && device.hello.config_hash == fold.view.config_hash && !claims_of_members(fold, device);
   });

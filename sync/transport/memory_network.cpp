@@ -110,6 +110,7 @@ Endpoint::Endpoint(std::shared_ptr<MemoryNetwork::State> state, const ViewSpec& 
                    Wake& wake)
     : state_(std::move(state)), spec_(spec), clock_(clock), wake_(wake) {
   const std::lock_guard lock(state_->mutex);
+  state_->dead.erase(spec.members[spec.rank]);
   view_ = &state_->join(spec, this);
   joined_at_ = clock.now();
   deadline_.last_progress = joined_at_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/support/effort.h"
 #include "tests/support/kill_harness.h"
@@ -39,6 +40,21 @@ void require_training(KillGroup& group, const std::vector<int>& devices) {
       20s);
   INFO(group.story());
   REQUIRE(moved);
+}
+
+/// Time until each of them has applied two more rounds: after a death the view can apply one at most.
+Duration gap_of(KillGroup& group, const std::vector<int>& devices, const std::vector<std::uint64_t>& before,
+                TimePoint since) {
+  const auto passed = [&] {
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      if (group.page(devices[i]).applied < before[i] + 2) return false;
+    return true;
+  };
+  const RealClock clock;
+  for (const TimePoint end = since + 60s; !passed() && clock.now() < end;) std::this_thread::sleep_for(1ms);
+  INFO(group.story());
+  REQUIRE(passed());
+  return clock.now() - since;
 }
 
 std::string state_of(KillGroup& group, int device) {
@@ -118,4 +134,40 @@ TEST_CASE("Elastic: a fixed group that may shrink goes on without a dead device,
   group.produce_all();
   group.require_all_trained(20s);
   group.check_exact();
+}
+
+TEST_CASE("Elastic: kill -9 of one device after another, and how long the survivors pause") {
+  const auto seed = seed_or(1);
+  CAPTURE(seed);
+  Rng rng = Rng::derive(seed, "survivors");
+  std::vector<Duration> gaps;
+  for (int i = 0; i < repetitions(1, 50); ++i) {
+    KillGroup group({.devices = 6,
+                     .rows_per_device = 8000,
+                     .bad_every = 0,
+                     .counters = repetitions(100'000, 2'600'000),
+                     .settings = {"job.devices=2-6"}});
+    std::vector<int> alive{0, 1, 2, 3, 4, 5};
+    group.start_all();
+    group.require_formed(30s);
+    while (alive.size() > 2) {
+      group.produce(1500);
+      group.require_progress(30s);
+      const int victim = alive[rng.below(alive.size())];
+      const Moment moment = rng.below(2) == 0 ? Moment::payload : Moment::any;
+      REQUIRE(group.wait_for(victim, moment, rng, 20s));
+      std::erase(alive, victim);
+      std::vector<std::uint64_t> before;
+      for (const int device : alive) before.push_back(group.page(device).applied);
+      const TimePoint since = RealClock().now();
+      group.kill(victim);
+      gaps.push_back(gap_of(group, alive, before, since));
+      for (const int device : alive) CHECK(group.process(device).running());
+    }
+    report_figure("kills inside payload bytes", group.kills_inside_payload(), "kills");
+  }
+  report_figure("kills that nobody returns from", static_cast<double>(gaps.size()), "kills");
+  report_figure("gap of the survivors, p50", to_seconds(percentile(gaps, 0.5)), "s");
+  report_figure("gap of the survivors, p95", to_seconds(percentile(gaps, 0.95)), "s");
+  report_figure("gap of the survivors, max", to_seconds(percentile(gaps, 1)), "s");
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sync/membership/cool_down.h"
 #include "tests/support/fold_script.h"
 #include "tests/support/membership_group.h"
 
@@ -38,6 +39,13 @@ struct Elastic : Group {
     nodes.at(id).view.reset();
     of(id).leave_view("left", members);
   }
+};
+
+/// The time of the group is that of the log.
+struct GroupClock final : Clock {
+  explicit GroupClock(const TimePoint& time) : time_(time) {}
+  [[nodiscard]] TimePoint now() const noexcept override { return time_; }
+  const TimePoint& time_;
 };
 
 /// a, b and c have formed a group of 1 to 4 and have committed 1.40.
@@ -369,4 +377,90 @@ TEST_CASE("Elastic: pairs that cannot connect are not put together again") {
   holder.post_ready("c", {1, 41});
   holder.close("b", holder.of["b"], 2);
   CHECK(holder.fold.view.members == std::vector<std::string>{"b", "c"});  // only c has the saved state
+}
+
+TEST_CASE("Cool-down: none after the first loss, then 15 s, twice as long each time, 5 min at most") {
+  DeviceEntry device;
+  for (const std::int64_t seconds : {0, 15, 30, 60, 120, 240, 300, 300, 300}) {
+    note_break(device, 500'000);
+    CHECK(cools_until(device) == (seconds == 0 ? 0 : 500'000 + seconds * 1000));
+  }
+  CHECK(device.breaks.size() == breaks_max);
+  note_break(device, 500'000 + 10 * 60'000 + 1);
+  CHECK(cools_until(device) == 0);  // the others are forgotten
+}
+
+TEST_CASE(
+    "Cool-down: it counts losses and restarts, but neither a LEAVE nor a view that includes the device") {
+  Committing s;
+  const auto breaks = [&](const char* id) { return s.fold.devices.at(id).breaks.size(); };
+  s.time_ms = 1000;
+  s.post_ready("a", {1, 41}, {.lost = {"b", "c"}});
+  s.close("a", s.of["a"], 2);
+  CHECK(breaks("b") == 1);
+  s.of["b"] = s.hello("b", {1, 4, 4});  // the same loss
+  CHECK(breaks("b") == 1);
+  for (const auto* id : {"a", "b"}) s.post_ready(id, {2, 41});
+  s.close("a", s.of["a"], 3);
+  REQUIRE(s.fold.view.members.size() == 2);
+  CHECK(breaks("a") == 0);
+  s.of["b"] = s.hello("b", {1, 4, 4});  // restarted before anybody missed it
+  CHECK(breaks("b") == 2);
+  s.leave("a", s.of["a"]);
+  s.hello("a", {1, 4, 4});
+  CHECK(breaks("a") == 0);
+}
+
+TEST_CASE("Cool-down: one that is lost again and again waits, says how long, and holds nobody up") {
+  Group g;
+  GroupClock clock(g.now);
+  g.open = [&] { return g.log.open(&clock); };
+  for (const auto& id : abcd) g.start(id, {2, 4, 4});
+  g.run(300ms);
+  REQUIRE(g.formed(abcd));
+  const auto lose_d = [&] {
+    g.nodes.erase("d");
+    for (auto& [name, node] : g.nodes) {
+      node.view.reset();
+      node.membership->leave_view("peer d is lost", {.lost = {"d"}});
+    }
+    g.run(500ms);
+    REQUIRE(g.formed(abc));
+    g.start("d", {2, 4, 4});
+    g.run(500ms);
+  };
+  const auto take_in = [&] {
+    for (const auto& id : abc) {
+      g.nodes.at(id).view.reset();
+      g.nodes.at(id).membership->leave_view("devices join");
+    }
+    g.run(300ms);
+    return g.formed(abcd);
+  };
+  lose_d();
+  CHECK(g.nodes.at("a").membership->joiner_waits());
+  CHECK(take_in());
+  for (const auto wait : {15s, 30s}) {
+    lose_d();
+    CHECK_FALSE(g.nodes.at("a").membership->joiner_waits());
+    CHECK(g.nodes.at("d").membership->joining());
+    const auto why = g.nodes.at("d").membership->waiting_for();
+    CHECK(why.front().starts_with(std::to_string(wait.count()) + " s to pass: it was lost "));
+    CHECK_FALSE(take_in());
+    CHECK(g.formed(abc));
+    g.run(wait + 6s);
+    CHECK(g.nodes.at("a").membership->joiner_waits());
+    CHECK(take_in());
+  }
+}
+
+TEST_CASE("Cool-down: below min nobody cools down") {
+  Committing s({2, 4, 4});
+  for (int i = 0; i < 3; ++i) {
+    s.of["b"] = s.hello("b", {2, 4, 4});
+    s.of["c"] = s.hello("c", {2, 4, 4});
+    for (const auto* id : {"a", "b"}) s.post_ready(id, {s.fold.view.number, 41});
+    s.close("a", s.of["a"], s.fold.view.number + 1);
+    CHECK(s.fold.view.members == std::vector<std::string>{"a", "b"});
+  }
 }

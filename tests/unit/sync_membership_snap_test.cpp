@@ -71,8 +71,10 @@ TEST_CASE("Snap: a device that says another configuration under the same hash ke
 TEST_CASE("Snap: a device that has folded the same takes note of it; one that is not the same is counted") {
   Script s = full_script();
   Snap snap = snap_of(s, "a");
+  s.time_ms += 1000;  // the log takes it later
   const auto at = s.put(snap);
   CHECK(s.fold.snapped_at == at);
+  CHECK(s.fold.time_ms == 6000);
   CHECK(s.fold.ignored.total() == 0);
   s.put(snap);  // it no longer represents the records before it
   CHECK(s.fold.ignored.of(Ignored::refused) == 1);

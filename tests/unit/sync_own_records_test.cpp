@@ -120,13 +120,6 @@ TEST_CASE(
   CHECK(closing.due({3, 10, 14}, 1, start + 1450ms, patience));
 }
 
-TEST_CASE("Closing: a view is confirmed once for each newest record from outside") {
-  Closing closing;
-  CHECK(closing.confirms(12));
-  CHECK_FALSE(closing.confirms(12));
-  CHECK(closing.confirms(13));
-}
-
 TEST_CASE("Conflict: it must last without a break, and all end only by one that is of all") {
   Conflict conflict;
   const AdmissionError why{.why = WhyNot::lost_state};
