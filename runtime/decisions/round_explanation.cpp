@@ -173,7 +173,10 @@ std::vector<std::string> remarks(const ViewRecord& view, const RoundRecord& roun
         "The rows of {} were dropped: their loss, gradient or delta was not finite, or had exploded.",
         listed(bad)));
   if (const auto leaving = flagged(view, round, sync::flag_leaving); !leaving.empty())
-    out.push_back(fmt::format("Devices that leave after this round: {}.", listed(leaving)));
+    out.push_back(fmt::format(
+        "Devices that leave after {}: {}.",
+        round.plan.next.flush ? "the next round, whose exchange is dense" : "this round", listed(leaving)));
+  if (round.plan.now.regroup) out.emplace_back("The view ends after this round, so that devices can join.");
   if (round.plan.now.checkpoint) out.emplace_back("All devices save the state after this round.");
   return out;
 }

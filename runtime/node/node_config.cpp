@@ -144,6 +144,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.learning_rate_policy = config.train.lr_schedule;
   policy.transfer_policy = transfer_policy(config);
   policy.on_divergence = config.train.on_divergence;
+  policy.changes_size = !config.job.devices.is_fixed();
   policy.devices = config.job.devices.wanted;
   policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;

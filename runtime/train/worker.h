@@ -242,6 +242,7 @@ class Worker final : public Agent {
   [[nodiscard]] bool end_requested() const;
   Duration leaving_for(TimePoint now);
   Turn drain();
+  void note_left_residual();
   void put_batch_back();
   [[nodiscard]] bool regroups(TimePoint now) const;
   void note_world(std::uint32_t world);

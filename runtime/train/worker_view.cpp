@@ -187,7 +187,10 @@ Turn Worker::drain() {
       last_state_may_be_committed() && parts_.clock.now() < round_.times.last_ended + commit_patience)
     return later(leaving_step);
   if (retreats) return retreat();
-  if (ends) return end(std::nullopt);
+  if (ends) {
+    if (!decision.stop) note_left_residual();
+    return end(std::nullopt);
+  }
   std::vector<std::string> who;
   who.reserve(decision.leaving.size());
   for (const auto rank : decision.leaving) who.push_back(view_->spec.members[rank]);
@@ -200,6 +203,15 @@ Turn Worker::drain() {
   view_.reset();
   put_batch_back();
   return form_again(why);
+}
+
+/// The group continues without this device, so what it has not sent is lost.
+void Worker::note_left_residual() {
+  const double lost = residual_.numbers().norm();
+  if (!config_.session.policy.changes_size || lost == 0) return;
+  report_.metrics().residual_lost.add(lost);
+  parts_.log.write(Level::warn, "this device left before all of its residual was sent",
+                   {{"norm", std::to_string(lost)}});
 }
 
 void Worker::put_batch_back() {

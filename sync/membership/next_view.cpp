@@ -10,7 +10,6 @@
 #include "sync/membership/cool_down.h"
 #include "sync/membership/describe.h"
 #include "sync/membership/left_out.h"
-#include "sync/membership/waiting.h"
 
 namespace rivulet::sync::membership {
 
@@ -227,7 +226,7 @@ AdmissionError shortage(const Fold& fold, const NextView& next, const GroupSizes
 /// Whether another present device has the saved state: a member of an intact view, or one with a READY for
 /// the next.
 bool somebody_serves(const Fold& fold, const std::string& device) {
-  const bool stands = view_stands(fold);
+  const bool stands = fold.view.number > 0 && view_intact(fold) && !view_left(fold);
   return std::any_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
     const auto& [id, other] = entry;
     if (id == device || !is_open(fold, other)) return false;

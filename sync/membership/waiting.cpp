@@ -37,8 +37,14 @@ bool claims_of_members(const Fold& fold, const DeviceEntry& device) {
 }  // namespace
 
 bool view_stands(const Fold& fold) {
-  const bool of_run = fold.view.number > fold.run.views_before;
-  return of_run && !fold.view.ended && view_intact(fold) && !view_left(fold);
+  if (fold.view.number <= fold.run.views_before || fold.view.ended || !view_intact(fold)) return false;
+  bool open = false;  // a view goes on for a while after a member has announced that it leaves
+  for (const auto& id : fold.view.members) {
+    const DeviceEntry& member = fold.devices.at(id);
+    if (is_ready(fold, member)) return false;
+    open = open || is_open(fold, member);
+  }
+  return open;
 }
 
 StillMissing still_missing(const Fold& fold, const NextView& next, const GroupSizes& sizes) {

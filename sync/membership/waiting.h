@@ -24,7 +24,8 @@ std::int64_t last_knock(const Fold& fold);
 /// Whether an open device outside the view is ready to join it, and there is a place for it.
 bool joiner_waits(const Fold& fold, const GroupSizes& sizes);
 
-/// Whether no member has left the view of this run or begun another session.
+/// Whether members may still train in the view of this run: none is ready for the next or has begun another
+/// session, and not all have left.
 bool view_stands(const Fold& fold);
 
 }  // namespace rivulet::sync::membership

@@ -130,6 +130,8 @@ struct Schedule {
   /// The way depends on the facts of the round (Decision::way); `way` is the most likely one. So
   /// contributions wait for the plan.
   bool gated = false;
+  bool flush =
+      false;  ///< a device leaves after this round: contributions are dense, so its residual is not lost
   bool freeze = false;                 ///< slow loops must not change anything (profiling)
   std::optional<LocalSchedule> local;  ///< none: the group averages the gradients of one batch per device
   std::optional<Injection> injection;
@@ -160,6 +162,7 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("rest", s.rest);
   visit("way", s.way);
   visit("gated", s.gated);
+  visit("flush", s.flush);
   visit("freeze", s.freeze);
   visit("local", s.local);
   visit("injection", s.injection);
@@ -215,6 +218,7 @@ struct PolicyConfig {
   bool momentum_adds_up = false;  ///< the optimizer's state is a sum of gradients: devices may keep parts
   std::uint64_t checkpoint_rounds = 0;   ///< applied rounds between two checkpoints; 0: only on request
   std::string on_divergence = "ignore";  ///< "roll_back": roll back to a good checkpoint
+  bool changes_size = false;             ///< the group continues without a device that leaves
   std::uint32_t devices = 0;             ///< usual size of the group (job.devices.wanted); 0: its members
   std::vector<PolicySetting> settings;   ///< values of the controllers' keys
   bool operator==(const PolicyConfig&) const = default;
@@ -240,6 +244,7 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("momentum_adds_up", c.momentum_adds_up);
   visit("checkpoint_rounds", c.checkpoint_rounds);
   visit("on_divergence", c.on_divergence);
+  visit("changes_size", c.changes_size);
   visit("devices", c.devices);
   visit("settings", c.settings);
 }

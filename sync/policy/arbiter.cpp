@@ -201,6 +201,39 @@ void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& pla
   if (plan.now.way) fit_collective(*plan.now.way);
 }
 
+/// Whether the next exchange should be dense before a device leaves: the group continues without it, and its
+/// residual would be lost. Not if that is likely to take longer than the device may.
+bool needs_flush(const FactsTable& table, const PolicyConfig& config, const Schedule& entered) {
+  if (!config.changes_size || entered.flush || entered.gated) return false;
+  const auto leaves = [](const Facts& f) { return (f.flags & flag_leaving) != 0; };
+  if (std::ranges::all_of(table.facts, leaves)) return false;
+  const CompressorEntry* compressor = compressor_named(entered.way.compressor);
+  const bool keeps = compressor != nullptr && compressor->keeps_residual;
+  const bool any = std::ranges::any_of(
+      table.facts, [&](const Facts& f) { return leaves(f) && (keeps || (f.flags & flag_residual) != 0); });
+  double seconds = 0;
+  for (const Facts& f : table.facts) seconds = std::max(seconds, double{f.sync_seconds});
+  const double sent = std::max<double>(1, static_cast<double>(entered.way.payload_bytes));
+  constexpr double longest = 5;
+  return any && seconds / sent * static_cast<double>(config.contribution_bytes) <= longest;
+}
+
+/// All devices enter as soon as they have rows, since a round without rows sends nothing, and send
+/// everything.
+void schedule_flush(const PolicyConfig& config, std::size_t world, RoundPlan& plan) {
+  Schedule& next = plan.next;
+  next.way = way_of(config, world, compressor_for(1), 1);
+  fit_collective(next.way);
+  next.wait = std::min(next.wait, config.max_wait);
+  next.rest = false;
+  next.gated = false;
+  next.freeze = true;
+  next.flush = true;
+  next.injection.reset();
+  begin_short(next);
+  plan.why += "; a device leaves after the next exchange, which is dense";
+}
+
 /// A plan changes either compressor or collective, and neither while they are measured.
 void finish_exchange(const Schedule& entered, RoundPlan& plan) {
   Way& next = plan.next.way;
@@ -224,7 +257,8 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   if (exchanges_deltas(config, controllers)) plan.next.local.emplace();
   plan.next.rows.assign(table.size(), 0);
   plan.next.wait = config.max_wait;
-  for (std::uint32_t rank = 0; rank < table.size(); ++rank)
+  const bool flush = needs_flush(table, config, state.last.next);
+  for (std::uint32_t rank = 0; rank < table.size() && !flush; ++rank)
     if ((table.facts[rank].flags & flag_leaving) != 0) plan.now.leaving.push_back(rank);
   set_weights(table, plan);
   ask(table, config, controllers, state, plan);
@@ -236,6 +270,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   fit_collective(plan.next.way);
   fit_way(config, state.last.next, plan);
   back_off(config, state, plan);
+  if (flush) schedule_flush(config, table.size(), plan);
   if (plan.next.local) plan.next.local->latest = latest_of(table, plan.next.wait, *plan.next.local);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
   plan.now.regroup = any_flag(table, flag_joiner);

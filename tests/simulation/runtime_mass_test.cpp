@@ -3,6 +3,8 @@
 // computed in double from the decision log alone.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/support/effort.h"
 #include "tests/support/mass_run.h"
 #include "tests/support/parts/policy/compressed.h"
@@ -91,6 +93,24 @@ TEST_CASE(
       for (std::size_t device = 0; device < mass_world; ++device)
         CHECK(mass_off_by(run, device) < 4 * mass_rounding);
     }
+}
+
+TEST_CASE("Mass: a device that leaves a group that goes on has sent all that it had kept") {
+  for (const std::int64_t local_steps : {0, 3}) {
+    CAPTURE(local_steps);
+    MassRun run{.local_steps = local_steps, .elastic = true};
+    run.watch = [](runtime::SimulatedGroup& group) {
+      if (group.node(0).state().stamp.step == 20) group.request_leave(2);
+      return false;
+    };
+    run_mass(run);
+    CHECK(run.views == 2);
+    CHECK(run.step == run.steps);
+    const auto flushes = [](const RecordedRound& round) { return round.plan.next.flush; };
+    CHECK(std::ranges::count_if(run.rounds, flushes) == 1);
+    for (std::size_t device = 0; device < mass_world; ++device)
+      CHECK(mass_off_by(run, device) < 4 * mass_rounding);
+  }
 }
 
 TEST_CASE("Mass: of gradients and movements by turns, around a view that is lost in either") {

@@ -111,6 +111,7 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   c.settings.set("train.optimizer.momentum", 0.0);
   dense_from = run.steps - 10;
   c.sync.on_peer_loss = "reform";
+  if (run.elastic) c.job.devices = {1, mass_world, mass_world};
   return job;
 }
 

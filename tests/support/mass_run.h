@@ -30,6 +30,7 @@ struct MassRun {
   std::uint64_t steps = compressed_steps + 10;
   std::size_t rows = mass_rows;  ///< of each device; beyond mass_rows, parameters are reused
   std::size_t rows_of_last = mass_rows;
+  bool elastic = false;    ///< the group goes on without a device that leaves
   bool slow_last = false;  ///< the last device's link has a tenth of the bandwidth
   std::vector<runtime::Fault> faults;
   std::vector<RecordedRound> rounds;  ///< as recorded by device 0

@@ -238,3 +238,34 @@ TEST_CASE("Digest: agreement is silence, a majority names the minority, a tie na
   CHECK(tie.text.find(" b holds ") != std::string::npos);
   CHECK(tie.minority.empty());
 }
+
+TEST_CASE("Leaving: a group that goes on first exchanges everything, if that fits the time") {
+  PolicyConfig config;
+  config.changes_size = true;
+  config.contribution_bytes = 1000;
+  const auto plans = [&](std::uint32_t flags, float sync_seconds, bool all = false) {
+    const auto chosen = controllers("stream");
+    PolicyState state = first_state(testing::members(2), config, chosen, {});
+    Facts stays = with(5, 100);
+    Facts leaves = with(5, 100);
+    stays.flags = all ? flags : 0;
+    leaves.flags = flags;
+    leaves.sync_seconds = sync_seconds;
+    const FactsTable table = table_of({stays, leaves});
+    const RoundPlan first = plan(table, config, chosen, state);
+    return std::pair(first, plan(table, config, chosen, state));
+  };
+  const auto [first, second] = plans(flag_leaving | flag_residual, 0.1F);
+  CHECK(first.now.leaving.empty());
+  CHECK(first.next.flush);
+  CHECK(first.next.way.compressor == "dense");
+  CHECK(second.now.leaving == std::vector<std::uint32_t>{1});
+  CHECK_FALSE(second.next.flush);
+  for (const auto& none : {plans(flag_leaving, 0.1F), plans(flag_leaving | flag_residual, 1e6F),
+                           plans(flag_leaving | flag_residual, 0.1F, true)}) {
+    CHECK_FALSE(none.first.next.flush);
+    CHECK_FALSE(none.first.now.leaving.empty());
+  }
+  config.changes_size = false;  // the others wait for it: it resumes with its residual
+  CHECK(plans(flag_leaving | flag_residual, 0.1F).first.now.leaving == std::vector<std::uint32_t>{1});
+}
