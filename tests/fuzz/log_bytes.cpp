@@ -3,6 +3,7 @@
 #include "core/check.h"
 #include "sync/membership/next_view.h"
 #include "sync/membership/snapshot.h"
+#include "sync/membership/waiting.h"
 
 namespace rivulet::fuzz {
 
@@ -58,6 +59,14 @@ std::vector<ControlRecord> records_of_a_life() {
   const std::string text = snapshot_of(life.fold);
   life.put(Snap{"a", a, life.fold.next_offset, snapshot_hash(text), text});
   life.put(Ready{"b", b, 3, {1, 5}, "d5", "", 50, false, true});
+  Hello elastic = hello_of("e", "e1");
+  elastic.devices = {1, 2, 4};
+  const std::int64_t e = life.put(elastic);
+  Ready judge{"e", e, 3, {1, 5}, "d5", "peer a was lost"};
+  judge.lost = {"a"};
+  judge.unreached = {"a"};
+  judge.accuses = {"b", "c"};
+  life.put(judge);
   life.put(Leave{"a", a, "asked", WhyNot::none, Ends::device});
   life.put(Leave{"b", b, "ended", WhyNot::none, Ends::group});
   life.put(Stop{"s1", "host-c", 7});
@@ -77,6 +86,8 @@ void check_fold(const Fold& fold) {
     RIVULET_CHECK(id == device.hello.device && device.session < fold.next_offset, "a device is what it said");
     RIVULET_CHECK(device.swaps.size() <= swaps_max && device.past_nonces.size() <= past_nonces_max,
                   "a device's past sessions are bounded");
+    RIVULET_CHECK(device.breaks.size() <= breaks_max && device.hello.devices.is_valid(),
+                  "its losses are bounded, and so is its group");
   }
   for (const auto& [state, disks] : fold.saved)
     RIVULET_CHECK(state.stamp > fold.committed.stamp && !disks.empty(), "only what is newer waits");
@@ -84,6 +95,12 @@ void check_fold(const Fold& fold) {
   static_cast<void>(outside(fold, "a"));
   static_cast<void>(why_not_closable(fold, 2));
   static_cast<void>(missing_devices(fold, next_view(fold, false, 2), 2));
+  for (const GroupSizes& sizes : {GroupSizes(2), GroupSizes(1, 2, 4)}) {
+    static_cast<void>(still_missing(fold, next_view(fold, true, sizes), sizes));
+    static_cast<void>(joiner_waits(fold, sizes));
+  }
+  static_cast<void>(last_heard_of_view(fold));
+  static_cast<void>(last_knock(fold));
 }
 
 void check_goes_on(const Fold& before, const Fold& after) {
