@@ -105,6 +105,11 @@ void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
   for (const auto& phrase : r.impaired) lines.push_back("  IMPAIRED  " + phrase);
 }
 
+/// "peer c is lost; 0.4 s without a step".
+std::string last_change(const NodeReport& r) {
+  return r.view_ended + (r.view_gap_s ? "; " + seconds(r.view_gap_s) + " without a step" : "");
+}
+
 void add_own(const NodeReport& r, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("{} (job {}, model {}): {}", r.id, r.job, r.model, state_of(r)));
   lines.push_back(fmt::format("  stream    {:.1f} rows/s arriving, {} rows waiting, {} records behind",
@@ -122,6 +127,7 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("  peers     {} sent{}, {} received", transferred(r.bytes_sent),
                               of_rows_bytes(r), transferred(r.bytes_received)));
   if (const auto words = sync_of(r); !words.empty()) lines.push_back("  sync      " + words);
+  if (!r.view_ended.empty()) lines.push_back("  change    " + last_change(r));
   add_troubles(r, lines);
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/cli/stop_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,17 @@ std::string names_of(const std::vector<StoppedDevice>& devices) {
   std::string text;
   for (const auto& device : devices) text += (text.empty() ? "" : ", ") + device.id;
   return text;
+}
+
+/// Devices that were lost by a group that has gone on without them.
+std::vector<std::string> devices_left_behind(const Fold& fold) {
+  std::vector<std::string> ids;
+  const auto awaited = devices_to_stop(fold);
+  for (const auto& [id, device] : fold.devices)
+    if (is_open(fold, device) && !device.hello.devices.is_fixed() &&
+        std::ranges::count(awaited, id, &StoppedDevice::id) == 0)
+      ids.push_back(id);
+  return ids;
 }
 
 /// A STOP in progress: the devices that have stopped and those still running.
@@ -124,7 +136,10 @@ std::vector<StoppedDevice> devices_to_stop(const Fold& fold) {
   for (const auto& [id, device] : fold.devices) {
     const auto member = fold.view.sessions.find(id);
     const bool in_view = member != fold.view.sessions.end() && member->second == device.session;
-    const bool starting = device.session >= fold.last_hello;  // may not have reached READY yet
+    // May not have reached READY yet. A view that is closed after its HELLO has gone on without it.
+    const bool since_view =
+        fold.view.members.empty() || device.session > static_cast<std::int64_t>(fold.view.token);
+    const bool starting = device.session >= fold.last_hello && since_view;
     if (!is_open(fold, device) || !(in_view || starting || is_ready(fold, device))) continue;
     devices.push_back({id, device.hello.host, device.hello.pid, device.session, is_lost(fold, device)});
   }
@@ -134,6 +149,7 @@ std::vector<StoppedDevice> devices_to_stop(const Fold& fold) {
 Result<StopReport> stop_job(ControlTopic& topic, Duration timeout, const StopRequest& interrupted,
                             const std::function<void(const std::string&)>& say) {
   if (auto read = topic.read_all(timeout); !read) return read.error();
+  const auto left_behind = devices_left_behind(topic.fold());
   Stopping stopping(topic, RealClock().now() + timeout, interrupted);
   if (auto written = stopping.write(); !written) return written.error();
   if (stopping.waiting().empty()) {
@@ -141,6 +157,9 @@ Result<StopReport> stop_job(ControlTopic& topic, Duration timeout, const StopReq
   } else {
     say("job " + topic.job() + " is stopping; waiting for " + names_of(stopping.waiting()));
   }
+  if (!left_behind.empty())
+    say(fmt::format("not waiting for {}: the group has gone on without {}", fmt::join(left_behind, ", "),
+                    left_behind.size() == 1 ? "it" : "them"));
   if (auto watched = stopping.watch(say); !watched) return watched.error();
   return stopping.report();
 }

@@ -69,7 +69,8 @@ bool NodeStatus::publish_deferred() {
   const bool phrase = phrase_.publish();
   const bool digest = digest_.publish();
   const bool control = control_trouble_.publish();
-  const bool claims = claims_.publish() && stream_findings_.publish() && rolled_back_.publish();
+  const bool claims =
+      claims_.publish() && stream_findings_.publish() && rolled_back_.publish() && view_ended_.publish();
   const bool scores = own_scores_.publish() && (!history_ || history_->publish());
   return ledger_.publish() && digest && phrase && control && claims && scores;
 }
@@ -112,6 +113,14 @@ void NodeStatus::set_health(Health health) {
 
 Health NodeStatus::health() const {
   return health_.read();
+}
+
+void NodeStatus::set_view_ended(std::string why) {
+  view_ended_.post(std::move(why));
+}
+
+std::string NodeStatus::view_ended() const {
+  return view_ended_.read();
 }
 
 void NodeStatus::set_rolled_back(std::string phrase) {

@@ -114,6 +114,7 @@ struct NodeStatus {
   void set_ledger(LedgerView books);  ///< ledger of this device's partitions, without skipped ranges
   /// Why saved states are not announced in the control topic; empty if they are.
   void set_control_trouble(std::string why);
+  void set_view_ended(std::string why);      ///< why the last view of this device ended; empty: none has
   void set_rolled_back(std::string phrase);  ///< empty if there was no recent divergence
   void set_claims(GroupClaims claims);
   void set_stream_findings(StreamFindings findings);
@@ -142,6 +143,7 @@ struct NodeStatus {
   [[nodiscard]] const History* history() const noexcept { return history_.get(); }
   [[nodiscard]] std::string source_trouble() const;
   [[nodiscard]] std::string control_trouble() const;
+  [[nodiscard]] std::string view_ended() const;
   [[nodiscard]] std::string rolled_back() const;
   [[nodiscard]] std::string phrase() const;
   [[nodiscard]] std::string digest() const;
@@ -163,6 +165,7 @@ struct NodeStatus {
   Posted<std::vector<PartitionStatus>> partitions_;
   Posted<std::string> source_trouble_;
   Posted<std::string> control_trouble_;
+  Posted<std::string> view_ended_;
   Posted<std::string> rolled_back_;
   Posted<GroupClaims> claims_;
   Posted<StreamFindings> stream_findings_;

@@ -126,6 +126,7 @@ std::string status_json(const NodeStatus& status, const NodeStatusText& text) {
   out["model"] = text.model;
   out["state"] = std::string(name_of(status.state.load()));
   out["phrase"] = status.phrase();
+  out["view_ended"] = status.view_ended();
   add_health(out, status.health());
   out["digest"] = status.digest();
   add_values(out, status);

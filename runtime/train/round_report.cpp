@@ -33,6 +33,7 @@ void RoundReport::enter_view(const sync::ViewSpec& spec, const sync::policy::Con
   parts_.status.view = spec.number;
   parts_.status.rank = spec.rank;
   parts_.status.world = spec.world();
+  view_changed_ = last_step_.has_value();
   sync_metrics_.enter_view(controllers);
 }
 
@@ -95,6 +96,10 @@ void RoundReport::stepped(const StepMade& made, Mode mode) {
   }
   if (std::isnan(parts_.status.first_step_s.load()))
     parts_.status.first_step_s = parts_.age_at_start_s + to_seconds(parts_.clock.now() - created_);
+  const TimePoint now = parts_.clock.now();
+  if (view_changed_) parts_.status.view_gap_s = to_seconds(now - *last_step_);
+  view_changed_ = false;
+  last_step_ = now;
   metrics_.steps_applied.add(1);
   metrics_.last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
 }

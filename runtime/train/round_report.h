@@ -103,6 +103,8 @@ class RoundReport {
   Prequential squares_;  ///< squared numeric targets of this device's rows
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
+  std::optional<TimePoint> last_step_;
+  bool view_changed_ = false;  ///< since that step
   std::uint64_t dropped_ = 0;
 };
 

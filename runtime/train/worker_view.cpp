@@ -259,6 +259,7 @@ Turn Worker::form_again(const std::string& why, const sync::membership::Departur
   parts_.status.world = 0;
   parts_.log.write(Level::warn, "the view has ended; forming the next one",
                    {{"why", why}, {"state", text_of(parts_.state->stamp)}});
+  parts_.status.set_view_ended(why);
   if (auto held = entry_.announce_state(); !held) return end(held.error());
   entry_.restart(why, members);
   phase_ = Phase::entering;

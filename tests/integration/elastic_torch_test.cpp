@@ -73,8 +73,11 @@ TEST_CASE("Elastic: devices die for good, join, leave, freeze and return, and tr
 
   group.kill(2);
   require_training(group, {0, 1});
-  CHECK(group.process(0).running());
-  CHECK(group.process(1).running());
+  for (const int device : {0, 1}) {
+    CHECK(group.process(device).running());
+    CHECK(group.status(device).value("view_ended", "").find("device-2") != std::string::npos);
+    CHECK(group.status(device).value("view_gap_s", 0.0) > 0);
+  }
 
   group.start(3);  // a newcomer with a partition of its own
   require_training(group, {0, 1, 3});

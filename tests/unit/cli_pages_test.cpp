@@ -110,6 +110,20 @@ TEST_CASE(
   CHECK(contains(render_report_line(untrained), ", loss -, "));
 }
 
+TEST_CASE("Status: why the last view ended, and how long the group made no step") {
+  const auto change_in = [](const NodeReport& report) {
+    for (const auto& line : render_report(report, 200))
+      if (line.starts_with("  change ")) return line;
+    return std::string();
+  };
+  NodeReport report;
+  CHECK(change_in(report).empty());
+  report.view_ended = "rank 2 (c) is lost";
+  CHECK(change_in(report) == "  change    rank 2 (c) is lost");
+  report.view_gap_s = 2.5;
+  CHECK(change_in(report) == "  change    rank 2 (c) is lost; 2.5 s without a step");
+}
+
 TEST_CASE("Status: how they agree next, in words; an older device does not say") {
   NodeReport report;
   CHECK(sync_of(report).empty());

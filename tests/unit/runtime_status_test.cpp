@@ -33,6 +33,8 @@ void fill(NodeStatus& s) {
   s.stream_rate = 812.5;
   s.lag_records = 12;
   s.view = 2;
+  s.view_gap_s = 0.375;
+  s.set_view_ended("peer c is lost");
   s.rank = 1;
   s.world = 4;
   s.rounds += 8;
@@ -94,7 +96,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
   fill(status);
   const Json page = Json::parse(status_json(status, {"device-1", "demo", "lenet5", {"mnist"}}));
   const Json expected = Json::parse(R"({"id":"device-1","job":"demo","model":"lenet5","state":"training",
-    "phrase":"round 7","ready":false,"health":[{"condition":"topic_gone","grade":"useless","phrase":"topic \"t\" is gone"}],"view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
+    "phrase":"round 7","view_ended":"peer c is lost","view_gap_s":0.375,"ready":false,"health":[{"condition":"topic_gone","grade":"useless","phrase":"topic \"t\" is gone"}],"view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
     "loss":0.25,"accuracy":0.9,"held_out_accuracy":0.75,"unclaimed_partitions":["mnist:1"],
     "marks":[],"own":{"rows":1000,"loss":0.5,"accuracy":0.99,"largest_class":"ok","largest_class_share":0.99,"classes":[
     {"class":"ok","rows":990,"predicted":984,"right":495,"recall":0.5,"precision":0.5030487804878049},

@@ -68,6 +68,7 @@ void read_device(const ReadJson& s, NodeReport& out) {
   out.model = text_in(s, "model");
   out.state = text_in(s, "state");
   out.phrase = text_in(s, "phrase");
+  out.view_ended = text_in(s, "view_ended");
   for (const ReadJson& finding : array_of(s, "health")) {
     const auto phrase = text_in(finding, "phrase");
     if (text_in(finding, "grade") == "impaired")

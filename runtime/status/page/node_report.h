@@ -55,9 +55,10 @@ struct NodeReport {
 
   // the device
   std::string id, job, model;
-  std::string state;    ///< NodeState
-  std::string phrase;   ///< "forming: waiting for c"; empty while it trains
-  std::string trouble;  ///< why it is not ready, other than forming; empty if nothing else prevents it
+  std::string state;       ///< NodeState
+  std::string phrase;      ///< "forming: waiting for c"; empty while it trains
+  std::string view_ended;  ///< why its last view ended; empty if none has
+  std::string trouble;     ///< why it is not ready, other than forming; empty if nothing else prevents it
   std::vector<std::string> impaired;  ///< findings that do not affect readiness
   std::string digest;
   // The values of core/metrics.def.
