@@ -27,12 +27,30 @@ RowInterval interval_of(const Json& j) {
   return i;
 }
 
+/// Rounds of a log, as they are read.
+struct Rounds {
+  std::vector<RoundRows> all;
+  std::uint64_t view = 0;       ///< last view of this device
+  std::uint64_t last_step = 0;  ///< that the last round was to make
+};
+
+/// If this device missed views that made steps, it cannot tell whether they went on from its last round or
+/// from the one before. All others had finished the one before when they entered the last.
+void begin_view(const Json& line, Rounds& rounds) {
+  const auto view = line.at("view").get<std::uint64_t>();
+  if (rounds.view > 0 && line.value("lineage", std::uint64_t{0}) > rounds.view)
+    std::erase_if(rounds.all, [&](const RoundRows& r) { return r.step >= rounds.last_step; });
+  rounds.view = view;
+}
+
 /// A round that starts from step s replaces earlier rounds that made step s + 1 or later.
-void add_round(const Json& line, std::vector<RoundRows>& rounds) {
-  if (!line.contains("round")) return;  // a line about a view
+void add_round(const Json& line, Rounds& known) {
+  if (!line.contains("round")) return begin_view(line, known);
+  std::vector<RoundRows>& rounds = known.all;
   const auto begun_at = line.at("step").get<std::uint64_t>();
   const auto replaced = std::ranges::find_if(rounds, [&](const RoundRows& r) { return r.step > begun_at; });
   rounds.erase(replaced, rounds.end());
+  known.last_step = begun_at + 1;
   const auto add = [&](const Json& interval) {
     const RowInterval rows = interval_of(interval);
     if (!rows.empty()) rounds.push_back({line.at("view").get<std::uint64_t>(), begun_at + 1, rows});
@@ -45,7 +63,7 @@ void add_round(const Json& line, std::vector<RoundRows>& rounds) {
   }
 }
 
-Status read_log(const std::string& path, std::vector<RoundRows>& rounds) {
+Status read_log(const std::string& path, Rounds& rounds) {
   std::ifstream in(path);
   std::size_t number = 0;
   for (std::string line; std::getline(in, line);) {
@@ -64,12 +82,12 @@ Status read_log(const std::string& path, std::vector<RoundRows>& rounds) {
 }  // namespace
 
 Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step) {
-  std::vector<RoundRows> rounds;
+  Rounds rounds;
   const std::string log = data_dir + "/decisions.jsonl";
   for (const auto& file : decision_files(log))
     if (auto read = read_log(file.path, rounds); !read) return read.error();
-  std::erase_if(rounds, [&](const RoundRows& r) { return r.step > step; });
-  return rounds;
+  std::erase_if(rounds.all, [&](const RoundRows& r) { return r.step > step; });
+  return std::move(rounds.all);
 }
 
 std::vector<Stretch> without_round(const PartitionId& partition, const PartitionProgress& books,

@@ -17,8 +17,8 @@ struct RoundRows {
 };
 
 /// Reads from a device's decision logs (decisions.jsonl and rotated files) which rows each round up to `step`
-/// trained, for all partitions. Omits rounds that a later view replaced, and rounds without this device.
-/// Errors: io, bad_record (names the line).
+/// trained, for all partitions. Omits rounds that a later view replaced, rounds without this device, and the
+/// last round before it missed views, which they may have replaced. Errors: io, bad_record (names the line).
 Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step);
 
 /// Range of offsets of a partition that is in its ledger but in none of `rounds`.
