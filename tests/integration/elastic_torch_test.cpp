@@ -144,7 +144,8 @@ TEST_CASE("Elastic: kill -9 of one device after another, and how long the surviv
   CAPTURE(seed);
   Rng rng = Rng::derive(seed, "survivors");
   std::vector<Duration> gaps;
-  for (int i = 0; i < repetitions(1, 50); ++i) {
+  const auto groups = number_or("KILL_GROUPS", static_cast<std::uint64_t>(repetitions(1, 50)));
+  for (std::uint64_t i = 0; i < groups; ++i) {
     KillGroup group({.devices = 6,
                      .rows_per_device = 8000,
                      .bad_every = 0,
