@@ -149,7 +149,7 @@ TEST_CASE("Elastic: kill -9 of one device after another, and how long the surviv
     KillGroup group({.devices = 6,
                      .rows_per_device = 8000,
                      .bad_every = 0,
-                     .counters = repetitions(100'000, 2'600'000),
+                     .counters = repetitions(100'000, 2'000'000),
                      .settings = {"job.devices=2-6"}});
     std::vector<int> alive{0, 1, 2, 3, 4, 5};
     group.start_all();
