@@ -10,10 +10,6 @@ bool lists(const std::vector<std::string>& sorted, const DeviceEntry& device) {
   return std::ranges::binary_search(sorted, device.hello.device);
 }
 
-bool any_serves(const Fold& fold, const Devices& devices) {
-  return std::ranges::any_of(devices, [&](const auto* device) { return serves(fold, *device); });
-}
-
 /// Number of judges other than `device` that accuse it, and number of other judges.
 std::pair<std::size_t, std::size_t> verdict_on(const DeviceEntry& device, const Devices& judges) {
   std::size_t against = 0;

@@ -196,8 +196,7 @@ Devices without_cooling(const Fold& fold, const GroupSizes& sizes, const Devices
   std::ranges::copy_if(all, std::back_inserter(rest), [&](const auto* device) {
     return is_of_last_view(fold, *device) || !is_cooling(fold, *device);
   });
-  const bool served = std::ranges::any_of(rest, [&](const auto* device) { return serves(fold, *device); });
-  return rest.size() >= sizes.min && served ? rest : all;
+  return rest.size() >= sizes.min && any_serves(fold, rest) ? rest : all;
 }
 
 /// Leaves out devices that cool down, accused devices, and pairs that cannot connect, if enough others
@@ -291,6 +290,10 @@ bool is_of_last_view(const Fold& fold, const DeviceEntry& device) {
 
 bool serves(const Fold& fold, const DeviceEntry& device) {
   return holds_saved(fold, device) || device.ready->rolls_back;
+}
+
+bool any_serves(const Fold& fold, const Devices& devices) {
+  return std::ranges::any_of(devices, [&](const auto* device) { return serves(fold, *device); });
 }
 
 AdmissionError outside(const Fold& fold, const std::string& self) {

@@ -42,6 +42,8 @@ NextView next_view(const Fold& fold, bool only_live, const GroupSizes& sizes);
 bool is_of_last_view(const Fold& fold, const DeviceEntry& device);
 /// Whether a view may start from the ready device's state: the saved state, or an intentionally older one.
 bool serves(const Fold& fold, const DeviceEntry& device);
+/// Whether it may start from the state of at least one of these ready devices.
+bool any_serves(const Fold& fold, const Devices& devices);
 
 /// Why `self` is not in the complete group, which has confirmed its view after the HELLO of `self`. None if
 /// there is no such group, or `self` is in it.

@@ -8,7 +8,7 @@
 namespace rivulet::sync {
 namespace {
 
-/// Ranks whose value differs from that of more than half of the devices; empty if no value has so many.
+/// Ranks whose value differs from that of more than half of the devices; empty if there is no such value.
 std::vector<std::uint32_t> minority(const FactsTable& table, std::uint64_t Facts::* field) {
   for (const Facts& f : table.facts) {
     std::vector<std::uint32_t> others;
