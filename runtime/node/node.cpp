@@ -155,7 +155,11 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   joining.unusable = unusable_;
   joining.rules = outside_.rules;
   joining.shared_fold = outside_.shared_fold;
+  const std::size_t state_bytes = state_array_bytes(trainer_->layout());
+  const bool copies = outside_.copies && state_bytes > outside_.copies->above;
+  joining.copied_bytes = copies ? state_bytes : 0;
   membership_ = sync::membership::make_membership(joining, *outside_.log);
+  make_donor(config);
   return make_agents(loaded, options, catalog);
 }
 
@@ -253,6 +257,14 @@ Status Node::make_checkpointer(const Config& config) {
   return ok();
 }
 
+void Node::make_donor(const Config& config) {
+  if (config.job.devices.is_fixed() || !outside_.copies) return;
+  const CopyDependencies& copies = *outside_.copies;
+  donor_ = std::make_unique<StateDonor>(StateDonor::Parts{copies.clock, copies.wake, copies.give, *membership_,
+                                                          owner_, trainer_->layout(), *outside_.device,
+                                                          outside_.logger, config.sync.deadline});
+}
+
 Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog) {
   const Config& config = loaded.config;
   IngestConfig reading;
@@ -296,6 +308,8 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
                                                        *state_,
                                                        *membership_,
                                                        outside_.connect,
+                                                       outside_.copies ? &outside_.copies->take : nullptr,
+                                                       donor_.get(),
                                                        catalog.sync,
                                                        *snapshots_,
                                                        checkpoints_.get(),

@@ -28,6 +28,15 @@
 
 namespace rivulet::runtime {
 
+/// The thread that gives copies of the state to joining devices, and the connections of both ends of a copy.
+struct CopyDependencies {
+  const Clock& clock;
+  Wake& wake;
+  sync::Connect give;  ///< for this thread
+  sync::Connect take;  ///< for the train thread
+  std::size_t above = std::size_t{1} << 20U;  ///< devices copy larger states, in bytes, before they join
+};
+
 /// The parts of a node that a wiring chooses (docs/ARCHITECTURE.md lists them). Everything else is built in
 /// the same way in every wiring.
 struct NodeDependencies {
@@ -49,6 +58,8 @@ struct NodeDependencies {
   double age_at_start_s = 0;
   Wake* checkpoint_wake = nullptr;  ///< null if there are no checkpoints
   std::string checkpoints = {};     ///< directory
+  /// Only groups that change their size use it. Without it, devices receive every state inside a view.
+  std::optional<CopyDependencies> copies = {};
   /// Owner of the states if synthetic rows replace the job's own rows.
   std::optional<StateOwner> owner = {};
   const FileOperations& files = system_files();
@@ -83,6 +94,8 @@ class Node {
   /// Owner of the states.
   [[nodiscard]] const StateOwner& owner() const { return owner_; }
   Checkpointer* checkpoints() { return checkpoints_.get(); }
+  /// Null in a group of fixed size, and without CopyDependencies.
+  StateDonor* donor() { return donor_.get(); }
 
   /// Returns role and dynamic type of every object, for a test that both wirings build the same objects.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> object_types() const;
@@ -94,6 +107,7 @@ class Node {
   [[nodiscard]] Status refuse_misfit(const CheckpointFolder& folder, const Expected& expected) const;
   void log_repeated_work(const CheckpointFolder::Found& found);
   Status make_checkpointer(const Config& config);
+  void make_donor(const Config& config);
   Status make_learner(const Config& config, const Catalog& catalog);
   Status make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
 
@@ -115,6 +129,7 @@ class Node {
   std::unique_ptr<SnapshotSlot> snapshots_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<sync::membership::Membership> membership_;
+  std::unique_ptr<StateDonor> donor_;
   std::unique_ptr<Ingest> ingest_;
   std::unique_ptr<Worker> worker_;
 };

@@ -144,6 +144,10 @@ std::vector<std::byte> controllers_section(const AgreedState& state) {
 
 }  // namespace
 
+std::size_t state_array_bytes(const devices::ModelLayout& layout) {
+  return array_bytes(layout);
+}
+
 std::size_t state_image_max(const devices::ModelLayout& layout) {
   return state_head_bytes + sections_max * (section_head_bytes + name_max) + 64 + owner_bytes_max +
          meaning_bytes_max + controllers_bytes_max + partitions_bytes_max + array_bytes(layout) +

@@ -63,6 +63,8 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
 /// device's.
 Status check_digest(const DecodedState& decoded, devices::Device& device);
 
+/// Returns the bytes of the arrays of a state of this model: nearly all of an image. Pure.
+std::size_t state_array_bytes(const devices::ModelLayout& layout);
 /// Returns the maximum length of an image of this model. Pure.
 std::size_t state_image_max(const devices::ModelLayout& layout);
 

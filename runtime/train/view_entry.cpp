@@ -60,9 +60,11 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
     return ends(polled.error());
   }
   if (!polled.value()) {
+    if (auto copied = copy_state(); !copied) return ends(copied.error());
     report_waiting(now);
     return later(forming_step);
   }
+  if (parts_.copy != nullptr) parts_.copy->drop();
   view_ = std::make_unique<View>();
   view_->spec = *polled.value();
   auto transport = parts_.connect(view_->spec, parts_.membership, parts_.wake);
@@ -79,8 +81,22 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
   return again();
 }
 
+/// While the group trains without this device, copies its state. The next READY announces it.
+Status ViewEntry::copy_state() {
+  if (parts_.copy == nullptr) return ok();
+  const Progress progress = parts_.copy->step();
+  if (progress == Progress::failed) parts_.metrics.states_failed.add(1);
+  if (progress != Progress::done) return ok();
+  AgreedState state = parts_.copy->take();
+  parts_.log.write(Level::info, "the state of the group was copied",
+                   {{"had", text_of(parts_.state->stamp)}, {"has", text_of(state.stamp)}});
+  return start_at(std::move(state));
+}
+
 void ViewEntry::report_waiting(TimePoint now) {
-  const auto missing = parts_.membership.waiting_for();
+  auto missing = parts_.membership.waiting_for();
+  const std::string copying = parts_.copy != nullptr ? parts_.copy->phrase() : "";
+  if (!copying.empty()) missing = {"the end of a round, " + copying};
   const bool paused = parts_.membership.below_min();
   const NodeState state = paused                        ? NodeState::paused
                           : parts_.membership.joining() ? NodeState::joining
@@ -126,9 +142,7 @@ ViewEntry::Outcome ViewEntry::connect() {
 
 /// Maximum time for a state to reach all devices that lack it, over the slowest link.
 Duration ViewEntry::adoption_patience() const {
-  const auto& layout = parts_.layout;
-  const std::size_t arrays = 1 + layout.optimizer_arrays.size() + (layout.average_rows > 0 ? 1 : 0);
-  const std::size_t bytes = (arrays * layout.parameters + layout.buffers) * bytes_of(layout.scalar) + 65'536;
+  const std::size_t bytes = state_array_bytes(parts_.layout) + 65'536;
   const std::size_t lacking = view_->spec.world() - view_->spec.holders.size();
   return parts_.peer_deadline + from_seconds(static_cast<double>(bytes * lacking) / slowest_bytes_per_s);
 }

@@ -16,6 +16,7 @@
 #include "runtime/train/checkpoint_cycle.h"
 #include "runtime/train/local_model.h"
 #include "runtime/train/round_rows.h"
+#include "runtime/train/state_copy.h"
 #include "runtime/train/train_metrics.h"
 #include "runtime/train/view.h"
 #include "sync/membership/membership.h"
@@ -45,6 +46,7 @@ class ViewEntry {
     LocalModel& model;
     sync::Residual& residual;
     CheckpointCycle& checkpoints;
+    StateCopy* copy;  ///< null: no copies
     devices::Device& device;
     const devices::ModelLayout& layout;
     const StateOwner& owner;
@@ -80,6 +82,7 @@ class ViewEntry {
 
  private:
   Outcome form(bool was_in_group);
+  Status copy_state();
   Outcome connect();
   Outcome adopt();
   Outcome not_connected(Error error);

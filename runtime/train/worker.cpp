@@ -28,6 +28,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
                          config.session.delta_per_gradient)),
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
+      copy_(make_copy()),
       entry_(entry_parts()),
       health_({parts_.clock, parts_.status, config_.optimizer, config_.targets, config_.classes,
                config_.classification}),
@@ -88,6 +89,15 @@ StreamWatch::Parts Worker::stream_parts() const {
   return {parts_.clock, parts_.status, parts_.metrics, parts_.log, config_.classification, config_.features};
 }
 
+std::unique_ptr<StateCopy> Worker::make_copy() {
+  if (parts_.donor == nullptr) return nullptr;
+  return std::make_unique<StateCopy>(StateCopy::Parts{parts_.clock, parts_.wake, *parts_.connect_copy,
+                                                      parts_.membership, config_.owner,
+                                                      parts_.trainer.layout(), parts_.device,
+                                                      config_.optimizer, memory_.agreed_scratch,
+                                                      config_.peer_deadline, parts_.log});
+}
+
 ViewEntry::Parts Worker::entry_parts() {
   return {parts_.clock,
           parts_.wake,
@@ -98,6 +108,7 @@ ViewEntry::Parts Worker::entry_parts() {
           model(),
           residual_.numbers(),
           checkpoints_,
+          copy_.get(),
           parts_.device,
           parts_.trainer.layout(),
           config_.owner,
@@ -278,6 +289,7 @@ Turn Worker::pay() {
 /// False if the agreed sum is not finite: its rows are dropped and nothing is applied.
 Result<bool> Worker::apply_agreed() {
   const sync::Round& round = *view_->session->last_round();
+  pass_on(round.plan().now.mode, view_->session->agreed());
   const StepParts step{config_.optimizer, parts_.device,      round.table,
                        round.plan().now,  round.state.memory, view_->spec.number};
   const auto made = parts_.state.advance<StepMade>(round.work, parts_.device, [&](AgreedState& next) {
@@ -296,9 +308,22 @@ Result<bool> Worker::apply_agreed() {
   return made.value().finite;
 }
 
+/// Before the state changes: a device that copies it needs the same round.
+void Worker::pass_on(Mode mode, const GradientView& sum) {
+  if (parts_.donor == nullptr || !parts_.donor->gives()) return;
+  const sync::Round& round = *view_->session->last_round();
+  parts_.donor->applied({.view = view_->spec.number,
+                         .mode = mode,
+                         .learning_rate_factor = round.plan().now.learning_rate_factor,
+                         .table = round.table,
+                         .memory = round.state.memory},
+                        sum);
+}
+
 /// Applies a round that only moves offsets.
 Status Worker::fold_offsets() {
   const sync::Round& round = *view_->session->last_round();
+  pass_on(Mode::idle, {});
   auto folded = parts_.state.advance<std::monostate>(round.work, parts_.device, [&](AgreedState& next) {
     fold_round(next, round.table, view_->spec.number, true);
     return ok();

@@ -36,6 +36,8 @@
 #include "runtime/train/round_rows.h"
 #include "runtime/train/run_clock.h"
 #include "runtime/train/snapshot_slot.h"
+#include "runtime/train/state_copy.h"
+#include "runtime/train/state_donor.h"
 #include "runtime/train/stream_watch.h"
 #include "runtime/train/view.h"
 #include "runtime/train/view_entry.h"
@@ -107,6 +109,8 @@ class Worker final : public Agent {
     StateHandle& state;
     sync::membership::Membership& membership;
     const sync::Connect& connect;
+    const sync::Connect* connect_copy;  ///< connects this device to the donor of a copy; null: no copies
+    StateDonor* donor;                  ///< null: no copies
     sync::SyncCatalog catalog;
     SnapshotSlot& snapshots;
     Checkpointer* checkpoints;  ///< null if nothing is saved
@@ -162,6 +166,7 @@ class Worker final : public Agent {
   [[nodiscard]] RoundReport::Parts report_parts() const;
   [[nodiscard]] StreamWatch::Parts stream_parts() const;
   [[nodiscard]] LiveScores::Parts score_parts() const;
+  std::unique_ptr<StateCopy> make_copy();
   [[nodiscard]] ViewEntry::Parts entry_parts();
   [[nodiscard]] RoundRows& rows() const noexcept { return *memory_.rows; }
   [[nodiscard]] LocalModel& model() const noexcept { return *memory_.model; }
@@ -176,6 +181,7 @@ class Worker final : public Agent {
   Status carry_out(const sync::policy::Decision& decision);
   Result<bool> apply_agreed();
   Status fold_offsets();
+  void pass_on(sync::policy::Mode mode, const GradientView& sum);
   void release(Fate fate);
   void keep(Fate fate);
   Turn wait_for_peers();
@@ -263,6 +269,7 @@ class Worker final : public Agent {
   KeptResidual residual_;
   CheckpointCycle checkpoints_;
   RoundReport report_;
+  std::unique_ptr<StateCopy> copy_;  ///< null without a donor
   ViewEntry entry_;
   std::unique_ptr<View> view_;
   /// The current round.

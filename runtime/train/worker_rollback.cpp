@@ -71,6 +71,7 @@ Turn Worker::reload_committed(const Error& error) {
 
 Turn Worker::roll_back() {
   if (end_requested()) return leave_alone();
+  if (parts_.donor != nullptr) parts_.donor->drop();
   auto good = rollback_target();
   if (!good) return end(good.error());
   const bool may_come =

@@ -64,12 +64,16 @@ bool Worker::watch_membership(TimePoint now) {
     lost({ErrorCode::peer_lost, "the other devices have formed a view without this one"});
     return false;
   }
+  if (in_round && parts_.donor != nullptr)
+    if (auto given = parts_.donor->follow(parts_.membership.copy_to_give(), *parts_.state); !given)
+      parts_.log.write(Level::warn, "the state cannot be copied", {{"why", given.error().message}});
   return true;
 }
 
 /// Whether to end this view so that devices which wait can join: at once below the usual number of devices.
 bool Worker::regroups(TimePoint now) const {
-  if (!parts_.membership.joiner_waits()) return false;
+  const bool copied = parts_.donor != nullptr && parts_.donor->nearly_done();
+  if (!copied && !parts_.membership.joiner_waits()) return false;
   const bool few = view_->spec.world() < config_.session.policy.devices;
   return now >= control_.view_since + std::max(control_.regroup_pause, few ? Duration(0) : regroup_every);
 }
@@ -261,7 +265,9 @@ Turn Worker::form_again(const std::string& why, const sync::membership::Departur
                    {{"why", why}, {"state", text_of(parts_.state->stamp)}});
   parts_.status.set_view_ended(why);
   if (auto held = entry_.announce_state(); !held) return end(held.error());
-  entry_.restart(why, members);
+  auto departure = members;
+  if (parts_.donor != nullptr) departure.copied = parts_.donor->end(parts_.state->stamp);
+  entry_.restart(why, departure);
   phase_ = Phase::entering;
   return again();
 }

@@ -83,6 +83,13 @@ Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alon
   return sync::make_gloo_connect(gloo, clock);
 }
 
+Result<sync::Connect> open_copy_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock) {
+  if (config.job.devices.is_fixed()) return alone.connect_for(clock);
+  sync::GlooConfig gloo = gloo_config(config);
+  if (gloo.port != 0) ++gloo.port;
+  return sync::make_gloo_connect(gloo, clock);
+}
+
 Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run) {
   if (dry_run || config.log.decisions == "off") return make_null_decision_log();
   return open_decision_log(config.device.data_dir + "/decisions.jsonl", config.log.decisions_max,

@@ -36,6 +36,9 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryP
 Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
                                  std::atomic<std::int64_t>& comm_beat_ns);
 
+/// The same for copies of the state, which have a connection and a thread of their own, on the next port.
+Result<sync::Connect> open_copy_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock);
+
 /// Opens the decision log set by log.decisions; a dry run has none. Errors: io.
 Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run);
 

@@ -55,6 +55,7 @@ struct Process {
   ThreadRunner train_thread;
   ThreadRunner evaluate_thread;
   ThreadRunner checkpoint_thread;  ///< not watched: a slow disk delays copies, not the device
+  ThreadRunner donor_thread;       ///< not watched: it encodes large states
   ThreadRunner board_thread;       ///< not watched: a sensor read may block
   ThreadRunner topics_thread;      ///< not watched: a broker's answer may take long
   RecentRounds board;
@@ -104,6 +105,8 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   if (!ordered) return ordered.error();
   auto wires = open_wires(config, p.alone, p.clock, p.comm_beat_ns);
   if (!wires) return wires.error();
+  const auto copy_wires = open_copy_wires(config, p.alone, p.clock);
+  if (!copy_wires) return copy_wires.error();
   auto decisions = open_decisions(config, options.dry_run);
   if (!decisions) return decisions.error();
   auto device = devices::make_device(config.device.type);
@@ -128,6 +131,10 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                        .age_at_start_s = process_age_seconds(),
                        .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
                        .checkpoints = checkpoints_in(config.device.data_dir),
+                       .copies = CopyDependencies{.clock = p.clock,
+                                                  .wake = p.donor_thread,
+                                                  .give = copy_wires.value(),
+                                                  .take = copy_wires.value()},
                        .owner = p.owner,
                        .own_log = log_is_own(config, options.dry_run),
                        .snapshots = measures_held_out(config)});
@@ -312,6 +319,7 @@ void start_threads(Process& p) {
   if (p.evaluator) p.evaluate_thread.start(*p.evaluator, p.clock);
   if (p.topics) p.topics_thread.start(*p.topics, p.clock);
   if (p.sensors) p.board_thread.start(*p.sensors, p.clock);
+  if (p.node->donor() != nullptr) p.donor_thread.start(*p.node->donor(), p.clock);
   if (p.node->checkpoints() != nullptr) p.checkpoint_thread.start(*p.node->checkpoints(), p.clock);
 }
 
@@ -320,7 +328,8 @@ void join_threads(Process& p, Watchdog& watchdog) {
   p.ingest_thread.stop();
   p.ingest_thread.join();
   watchdog.stop();
-  for (ThreadRunner* thread : {&p.evaluate_thread, &p.checkpoint_thread, &p.board_thread, &p.topics_thread}) {
+  for (ThreadRunner* thread : {&p.evaluate_thread, &p.checkpoint_thread, &p.board_thread, &p.topics_thread,
+                               &p.donor_thread}) {
     thread->stop();
     thread->join();
   }

@@ -23,9 +23,11 @@ namespace {
 struct SimulatedNode {
   VirtualClock ingest_clock;
   VirtualClock worker_clock;
+  VirtualClock donor_clock;
   StopRequest stop{0};
   Wake* ingest_wake = nullptr;
   Wake* worker_wake = nullptr;
+  Wake* donor_wake = nullptr;
   std::unique_ptr<Node> node;
   bool killed = false;      ///< killed; its node is kept for the summary until the device restarts
   std::uint64_t lives = 1;  ///< number of starts, including this one
@@ -208,6 +210,7 @@ void SimulatedGroup::State::kill(std::size_t device) {
   network.kill(id_of(device));
   runner.remove(*victim.ingest_wake);
   runner.remove(*victim.worker_wake);
+  runner.remove(*victim.donor_wake);
   victim.killed = true;
 }
 
@@ -234,8 +237,10 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
   // Done here, so that the partition of a late device also contains the rows from before its start.
   simulated->ingest_clock.advance_to(runner.now());
   simulated->worker_clock.advance_to(runner.now());
+  simulated->donor_clock.advance_to(runner.now());
   Wake& ingest_wake = runner.make_wake();
   Wake& worker_wake = runner.make_wake();
+  simulated->donor_wake = &runner.make_wake();
   simulated->ingest_wake = &ingest_wake;
   simulated->worker_wake = &worker_wake;
   auto computer = parts.device
@@ -259,11 +264,17 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
                        .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
                        .stop = simulated->stop,
                        .nonce_seed = derive_seed(own.config.job.seed, "nonce", device + ((lives - 1) << 32U)),
+                       .copies = CopyDependencies{.clock = simulated->donor_clock,
+                                                  .wake = *simulated->donor_wake,
+                                                  .give = network.connect_for(simulated->donor_clock),
+                                                  .take = network.connect_for(simulated->worker_clock)},
                        .shared_fold = &fold});
   if (!node) return node.error();
   simulated->node = std::move(node).value();
   runner.add(simulated->node->ingest(), simulated->ingest_clock, ingest_wake);
   runner.add(simulated->node->worker(), simulated->worker_clock, worker_wake);
+  if (StateDonor* donor = simulated->node->donor())
+    runner.add(*donor, simulated->donor_clock, *simulated->donor_wake);
   return simulated;
 }
 

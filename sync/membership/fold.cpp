@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -53,6 +54,12 @@ void begin_run(Fold& fold, std::int64_t offset) {
   fold.addresses.clear();
 }
 
+void forget_ready(DeviceEntry& device) {
+  device.ready.reset();
+  device.ready_at = -1;
+  device.copy_at = -1;
+}
+
 void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, const Hello& hello) {
   if (device.session >= 0 && !device.left && is_of_last_view(fold, device)) note_break(device, fold.time_ms);
   if (device.session >= 0) {
@@ -65,8 +72,7 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   device.hello.has_state.reset();  // only for the decision on this HELLO
   device.hello.unheard_since = -1;
   device.last_seen = offset;
-  device.ready.reset();
-  device.ready_at = -1;
+  forget_ready(device);
   device.left.reset();
   device.left_for = WhyNot::none;
   device.left_in_order = false;
@@ -118,6 +124,17 @@ bool is_being_left(const Fold& fold) {
   });
 }
 
+/// Notes the copy that a READY asks for. Its offset is the token of the connection between the two devices; a
+/// repeated READY asks for the same copy.
+void follow_copy(Fold& fold, DeviceEntry& device, const Ready& ready, std::int64_t offset) {
+  if (device.copy_at >= 0 && device.ready->copy == ready.copy) return;
+  if (device.copy_at >= 0) {
+    const auto token = static_cast<std::uint64_t>(device.copy_at);
+    std::erase_if(fold.addresses, [&](const auto& entry) { return entry.first.first == token; });
+  }
+  device.copy_at = ready.copy.donor.empty() ? -1 : offset;
+}
+
 Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   DeviceEntry* device = device_in_session(fold, ready.device, ready.session);
   if (device == nullptr || !is_open(fold, *device)) return Ignored::stale_session;
@@ -128,6 +145,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   // once the first member leaves the view.
   if (!device->hello.devices.is_fixed() && is_of_last_view(fold, *device) && !is_being_left(fold))
     fold.asked_at = at.offset - 1;
+  follow_copy(fold, *device, ready, at.offset);
   device->ready = ready;
   device->ready_at = at.offset;
   return counts;
@@ -155,8 +173,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Leave& leave) {
   device.left = leave.reason;
   device.left_for = leave.cause;
   device.left_in_order = leave.ends != Ends::nothing;
-  device.ready.reset();
-  device.ready_at = -1;
+  forget_ready(device);
   note_end(fold, leave);
   return counts;
 }
@@ -164,10 +181,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Leave& leave) {
 Outcome apply_record(Fold& fold, const Place& at, const Stop&) {
   fold.stopped_at = at.offset;
   fold.view.ended = true;
-  for (auto& entry : fold.devices) {
-    entry.second.ready.reset();
-    entry.second.ready_at = -1;
-  }
+  for (auto& entry : fold.devices) forget_ready(entry.second);
   return counts;
 }
 
@@ -228,13 +242,30 @@ Outcome apply_record(Fold& fold, const Place&, const Saved& saved) {
   return counts;
 }
 
+/// Whether the address is of one end of a copy.
+bool is_of_copy(const Fold& fold, const Addr& addr) {
+  return std::ranges::any_of(fold.devices, [&](const auto& entry) {
+    const auto& [id, device] = entry;
+    if (device.copy_at < 0 || static_cast<std::uint64_t>(device.copy_at) != addr.token) return false;
+    return addr.device == id || addr.device == device.ready->copy.donor;
+  });
+}
+
+std::size_t addresses_of(const Fold& fold, std::uint64_t token) {
+  const auto first = fold.addresses.lower_bound({token, ""});
+  const auto last = fold.addresses.lower_bound({token + 1, ""});
+  return static_cast<std::size_t>(std::distance(first, last));
+}
+
 Outcome apply_record(Fold& fold, const Place&, const Addr& addr) {
   if (device_in_session(fold, addr.device, addr.session) == nullptr) return Ignored::stale_session;
   const bool current = fold.view.number > 0 && addr.token == fold.view.token;
-  if (!current || !is_member(fold, addr.device, addr.session)) return Ignored::wrong_view;
+  const bool of_view = current && is_member(fold, addr.device, addr.session);
+  if (!of_view && !is_of_copy(fold, addr)) return Ignored::wrong_view;
   const auto key = std::make_pair(addr.token, addr.key);
-  const bool room = fold.addresses.size() < addresses_max_per_member * fold.view.members.size();
-  if (!room && !fold.addresses.contains(key)) return Ignored::full;
+  const std::size_t used = addresses_of(fold, addr.token);
+  const std::size_t room = addresses_max_per_member * (of_view ? fold.view.members.size() : 2);
+  if (used >= room && !fold.addresses.contains(key)) return Ignored::full;
   fold.addresses[key] = addr.value;
   return counts;
 }
@@ -279,6 +310,10 @@ bool is_ready(const Fold& fold, const DeviceEntry& device) {
 
 bool is_live(const Fold& fold, const DeviceEntry& device) {
   return is_ready(fold, device) && device.ready_at > fold.asked_at;
+}
+
+bool copies_first(const Ready& ready) {
+  return ready.copy.bytes > 0 && ready.copy.failed < copies_max;
 }
 
 std::vector<std::uint32_t> ranks_of(const std::vector<std::string>& ids,

@@ -15,7 +15,7 @@ namespace rivulet::sync::membership {
 
 /// Increases when the fold gives a different result for the same records, or when devices write records that
 /// other builds fold differently. Such builds cannot form a group, so the version is part of HELLO's hash.
-inline constexpr int fold_version = 5;
+inline constexpr int fold_version = 6;
 
 /// The previous session of a device.
 struct Predecessor {
@@ -32,6 +32,7 @@ struct DeviceEntry {
   Hello hello;
   std::optional<Ready> ready;       ///< READY of this session, for view = closed view + 1
   std::int64_t ready_at = -1;       ///< offset of that READY
+  std::int64_t copy_at = -1;        ///< offset of the first READY that asked this donor for a copy; -1: none
   std::optional<std::string> left;  ///< reason of this session's LEAVE
   WhyNot left_for = WhyNot::none;   ///< its cause, for the decisions of the others
   bool left_in_order = false;       ///< it left on request, without an error
@@ -123,7 +124,7 @@ struct Fold {
   std::map<std::string, DeviceEntry> devices;
   ClosedView view;
   std::map<std::pair<std::uint64_t, std::string>, std::vector<std::byte>>
-      addresses;  ///< (token, key), current view only
+      addresses;  ///< (token, key), of the current view and of copies
   Committed committed;
   std::vector<std::string> committed_by;  ///< devices that announced the committed state, sorted
   std::map<Committed, std::vector<std::string>> saved;  ///< newer than committed -> members that have it
@@ -149,6 +150,11 @@ bool is_ready(const Fold& fold, const DeviceEntry& device);
 /// request (see Membership). So no view closes with a session that died before the last start of a device. In
 /// a group that changes its size, the first READY of a member that leaves the view has the same effect.
 bool is_live(const Fold& fold, const DeviceEntry& device);
+
+/// Whether the device, if it is not a member, copies the group's state before it joins. After some failed
+/// copies, it receives the state inside the view, and the others wait.
+bool copies_first(const Ready& ready);
+inline constexpr std::uint64_t copies_max = 3;
 
 /// Why a view of a group of these sizes (job.devices in the closer's HELLO) cannot be closed now;
 /// WhyNot::none if one can. Ignores devices rejected by a formed group.

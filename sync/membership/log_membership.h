@@ -28,6 +28,7 @@ class LogMembership final : public Membership {
     config_.hello.nonce = make_nonce(config);
     next_ready_.device = config.hello.device;
     next_ready_.limited = config.limited;
+    next_ready_.copy.bytes = config.hello.devices.is_fixed() ? 0 : config.copied_bytes;
   }
 
   Result<std::optional<ViewSpec>> poll(TimePoint now) override;
@@ -40,6 +41,9 @@ class LogMembership final : public Membership {
   [[nodiscard]] bool stop_requested() const override { return session_.stopped(); }
   [[nodiscard]] bool view_broken() const override;
   [[nodiscard]] bool joiner_waits() const override;
+  [[nodiscard]] std::optional<StateRequest> copy_to_give() const override;
+  [[nodiscard]] std::optional<StateRequest> copy_to_take() const override;
+  void copy_failed() override { ++next_ready_.copy.failed; }
   [[nodiscard]] bool joining() const override;
   [[nodiscard]] bool below_min() const override;
   [[nodiscard]] std::vector<std::string> waiting_for() const override;
@@ -76,8 +80,12 @@ class LogMembership final : public Membership {
   Status post_close(TimePoint now);
   [[nodiscard]] Duration patience_with(StillMissing missing) const;
   [[nodiscard]] bool knocks_again(TimePoint now) const;
+  [[nodiscard]] bool says_otherwise(const Ready& said) const;
+  [[nodiscard]] std::string choose_donor() const;
+  [[nodiscard]] bool takes_part_in_copy(std::uint64_t token) const;
   Status confirm_view(TimePoint now);
   Status post_snap(TimePoint now);
+  [[nodiscard]] StateRequest request_of(const DeviceEntry& receiver) const;
   [[nodiscard]] bool ready_requested() const;
   Status append(const ControlRecord& record);
 

@@ -94,6 +94,7 @@ Status LogMembership::post_ready(TimePoint now) {
   const auto it = fold_.devices.find(config_.hello.device);
   if (it == fold_.devices.end() || !ready_.may_send(now, config_.retry_after)) return ok();
   if (knocks_again(now)) return append_ready(now);
+  if (is_ready(fold_, it->second) && says_otherwise(*it->second.ready)) return append_ready(now);
   if (is_live(fold_, it->second)) return ok();
   if (is_ready(fold_, it->second) && !ready_requested()) return ok();
   return append_ready(now);
@@ -109,14 +110,78 @@ bool LogMembership::knocks_again(TimePoint now) const {
   return joining() && answered && now - ready_sent_ >= config_.knock_every;
 }
 
+/// Whether the READY in the log is out of date: this device has got the group's state from a copy, or needs
+/// another donor.
+bool LogMembership::says_otherwise(const Ready& said) const {
+  return said.stamp != next_ready_.stamp || said.copy.failed != next_ready_.copy.failed ||
+         said.copy.donor != choose_donor();
+}
+
+/// The member that this device, while it waits to join, asks for a copy of the state; empty: none. Different
+/// devices begin with different members; each failure moves on to the next.
+std::string LogMembership::choose_donor() const {
+  const auto me = fold_.devices.find(config_.hello.device);
+  if (!joining() || !copies_first(next_ready_) || is_cooling(fold_, me->second)) return "";
+  if (fold_.view.members.size() >= config_.hello.devices.max) return "";
+  std::vector<std::string> open;
+  for (const auto& id : fold_.view.members)
+    if (is_open(fold_, fold_.devices.at(id))) open.push_back(id);
+  if (open.empty()) return "";
+  Rng rng = Rng::derive(config_.nonce_seed, "donor." + config_.hello.device);
+  return open[(rng.below(open.size()) + next_ready_.copy.failed) % open.size()];
+}
+
+StateRequest LogMembership::request_of(const DeviceEntry& receiver) const {
+  StateRequest request{{}, receiver.ready->copy.donor, receiver.hello.device};
+  std::vector<std::string> both{request.donor, request.receiver};
+  std::ranges::sort(both);
+  request.link.number = fold_.view.number;
+  request.link.token = static_cast<std::uint64_t>(receiver.copy_at);
+  request.link.rank = both[0] == config_.hello.device ? 0 : 1;
+  request.link.holders = std::vector<std::uint32_t>{both[0] == request.donor ? 0U : 1U};
+  request.link.owners = std::vector<std::vector<std::string>>(2);
+  request.link.members = std::move(both);
+  return request;
+}
+
+std::optional<StateRequest> LogMembership::copy_to_give() const {
+  if (!in_view_ || view_broken()) return std::nullopt;
+  const DeviceEntry* first = nullptr;
+  for (const auto& [id, device] : fold_.devices) {
+    if (device.copy_at < 0 || device.ready->copy.donor != config_.hello.device) continue;
+    if (is_of_last_view(fold_, device) || !is_open(fold_, device) || !is_ready(fold_, device)) continue;
+    if (device.hello.config_hash != fold_.view.config_hash) continue;
+    if (first == nullptr || device.copy_at < first->copy_at) first = &device;
+  }
+  return first == nullptr ? std::nullopt : std::optional(request_of(*first));
+}
+
+std::optional<StateRequest> LogMembership::copy_to_take() const {
+  const auto me = fold_.devices.find(config_.hello.device);
+  if (me == fold_.devices.end() || !joining() || me->second.copy_at < 0) return std::nullopt;
+  const bool current = !says_otherwise(*me->second.ready) && me->second.ready->copy == next_ready_.copy;
+  return current ? std::optional(request_of(me->second)) : std::nullopt;
+}
+
+/// Thread-safe with shared_.guard().
+bool LogMembership::takes_part_in_copy(std::uint64_t token) const {
+  return std::ranges::any_of(fold_.devices, [&](const auto& entry) {
+    const auto& [id, device] = entry;
+    if (device.copy_at < 0 || static_cast<std::uint64_t>(device.copy_at) != token) return false;
+    return id == config_.hello.device || device.ready->copy.donor == config_.hello.device;
+  });
+}
+
 Status LogMembership::append_ready(TimePoint now) {
   ready_.sent(now);
   ready_sent_ = now;
+  next_ready_.copy.donor = choose_donor();
   const bool of_this_view = fold_.view.token == token_;
   const Departure members = of_this_view ? departure_ : Departure();
   next_ready_.lost = members.lost;
   next_ready_.unreached = members.unreached;
   next_ready_.accuses = members.accused;
+  next_ready_.copied = members.copied;
   next_ready_.session = session_.offset();
   next_ready_.view = fold_.view.number + 1;
   next_ready_.rolls_back = config_.rollback_to == next_ready_.stamp;
@@ -193,6 +258,7 @@ std::optional<ViewSpec> LogMembership::new_view() {
   if (!mine || fold_.view.token == token_) return std::nullopt;
   token_ = fold_.view.token;
   departure_ = {};
+  next_ready_.copy.failed = 0;
   in_view_ = shared_.view_valid();
   next_ready_.reason = in_view_ ? "" : "the view was broken before it began";
   if (!in_view_) return std::nullopt;
@@ -282,7 +348,8 @@ Status LogMembership::set(std::uint64_t token, const std::string& key, std::span
   {
     const auto lock = shared_.guard();
     addr.session = session_.offset();
-    if (fold_.view.token != token || fold_.view.number == 0) {
+    const bool of_view = fold_.view.token == token && fold_.view.number > 0;
+    if (!of_view && !takes_part_in_copy(token)) {
       return Error{ErrorCode::cancelled, "the view with token " + std::to_string(token) + " is over"};
     }
   }

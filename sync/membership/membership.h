@@ -25,6 +25,8 @@ struct MembershipConfig {
   /// Saved states that this device cannot use, with the reason; empty: none. Shown as the cause if no device
   /// has the group's saved state.
   std::string unusable = {};
+  /// Size of a state, if a device copies it from a member before it joins; 0: it receives it inside the view.
+  std::uint64_t copied_bytes = 0;
   Rules rules = {};
   std::uint64_t nonce_seed = 0;
   Duration close_wait =
@@ -49,6 +51,16 @@ struct Departure {
   std::vector<std::string> lost = {};       ///< did not answer
   std::vector<std::string> unreached = {};  ///< of these, could not be connected
   std::vector<std::string> accused = {};    ///< sent wrong messages, or have a different state
+  /// Devices outside the view that get its last rounds from this device, at the end of a copy.
+  std::vector<std::string> copied = {};
+};
+
+/// A background copy of the state: from a member to a device that waits to join. `link` is the connection of
+/// these two.
+struct StateRequest {
+  ViewSpec link;
+  std::string donor;
+  std::string receiver;
 };
 
 /// Forms views of a group of `hello.devices` through the job's control log. Every device folds the same
@@ -88,6 +100,12 @@ class Membership : public AddressBook {
   [[nodiscard]] virtual bool view_broken() const = 0;
   /// Whether a device waits to join the view of this device, and there is a place for it.
   [[nodiscard]] virtual bool joiner_waits() const = 0;
+  /// The copy that a waiting device asks of this member. If several do, that of the longest wait.
+  [[nodiscard]] virtual std::optional<StateRequest> copy_to_give() const = 0;
+  /// The copy that this device asks for while it waits to join; none while it needs no copy.
+  [[nodiscard]] virtual std::optional<StateRequest> copy_to_take() const = 0;
+  /// The copy has failed: asks the next member. After copies_max failures this device joins without one.
+  virtual void copy_failed() = 0;
   /// Whether the group trains without this device, which waits to join it.
   [[nodiscard]] virtual bool joining() const = 0;
   /// Whether a group that changes its size has been formed, and has too few devices to continue.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -199,10 +200,26 @@ Devices without_cooling(const Fold& fold, const GroupSizes& sizes, const Devices
   return rest.size() >= sizes.min && any_serves(fold, rest) ? rest : all;
 }
 
-/// Leaves out devices that cool down, accused devices, and pairs that cannot connect, if enough others
+/// Newcomers that still copy the state of the members that are here. Nobody waits for a newcomer's transfer,
+/// unless the others are too few, or none of them has the saved state.
+Devices without_copying(const Fold& fold, const GroupSizes& sizes, const Devices& all) {
+  std::optional<Stamp> best;
+  for (const auto* device : all)
+    if (is_of_last_view(fold, *device)) best = std::max(best, std::optional(device->ready->stamp));
+  if (!best) return all;
+  Devices rest;
+  std::ranges::copy_if(all, std::back_inserter(rest), [&](const auto* device) {
+    const bool copies = !is_of_last_view(fold, *device) && copies_first(*device->ready);
+    return !copies || device->ready->stamp >= *best;
+  });
+  return rest.size() >= sizes.min && any_serves(fold, rest) ? rest : all;
+}
+
+/// Leaves out devices that cool down, newcomers that still copy the state, accused devices, and pairs that cannot connect, if enough others
 /// remain.
 void leave_out(const Fold& fold, const GroupSizes& sizes, NextView& next) {
   next.devices = without_cooling(fold, sizes, next.devices);
+  next.devices = without_copying(fold, sizes, next.devices);
   next.accused = accused_among(fold, next.devices);
   Devices rest;
   for (const auto* device : next.devices)

@@ -26,7 +26,8 @@ struct Rejected {
 /// to members of the last view with unchanged claims, then in order of HELLO. Devices with a conflicting
 /// claim are rejected. Without a free place, devices of a group of fixed size are rejected, others wait.
 /// Before the first view of a run no device is rejected, since there is no formed group. Accused devices are
-/// left out of one view if enough others remain; otherwise they are in it and adopt its state.
+/// left out of one view if enough others remain; otherwise they are in it and adopt its state. The same for
+/// newcomers that copy a large state.
 struct NextView {
   Devices devices;
   std::vector<Rejected> rejected;    ///< sorted by id

@@ -119,6 +119,15 @@ class Fields {
     if (fields.bad()) fail(name);
     return stamp;
   }
+  Copying copying(const char* name) {
+    const json* field = find(name);
+    if (!field->is_object()) return fail(name), Copying{};
+    Fields fields(*field);
+    Copying copy{.bytes = fields.number("bytes"), .failed = fields.number("failed")};
+    if (fields.has("donor")) copy.donor = fields.id("donor");
+    if (fields.bad() || copy.bytes == 0) fail(name);
+    return copy;
+  }
   void fail(const char* name) {
     if (wrong_.empty()) wrong_ = name;
   }
@@ -163,6 +172,11 @@ json to_json(const Ready& r) {
   if (!r.lost.empty()) object["lost"] = r.lost;
   if (!r.unreached.empty()) object["unreached"] = r.unreached;
   if (!r.accuses.empty()) object["accuses"] = r.accuses;
+  if (r.copy.bytes > 0) {
+    object["copy"] = {{"bytes", r.copy.bytes}, {"failed", r.copy.failed}};
+    if (!r.copy.donor.empty()) object["copy"]["donor"] = r.copy.donor;
+  }
+  if (!r.copied.empty()) object["copied"] = r.copied;
   return object;
 }
 json to_json(const Saved& r) {
@@ -225,6 +239,8 @@ ControlRecord read_ready(Fields& f) {
   r.lost = f.ids("lost");
   r.unreached = f.ids("unreached");
   r.accuses = f.ids("accuses");
+  if (f.has("copy")) r.copy = f.copying("copy");
+  r.copied = f.ids("copied");
   return r;
 }
 ControlRecord read_saved(Fields& f) {

@@ -38,6 +38,13 @@ struct Hello {
                                     ///< session has written nothing (see displaces() in fold.cpp)
   bool operator==(const Hello&) const = default;
 };
+/// How a device that waits to join gets a large state: it copies it from a member while the group trains.
+struct Copying {
+  std::uint64_t bytes = 0;   ///< size of a state of this job; 0: small, a device receives it inside its view
+  std::string donor = {};    ///< member that is asked for a copy; empty: none
+  std::uint64_t failed = 0;  ///< number of copies that have failed while it waits
+  bool operator==(const Copying&) const = default;
+};
 /// "I have stopped in all views <= view - 1 and am ready for `view`."
 struct Ready {
   std::string device;
@@ -53,6 +60,8 @@ struct Ready {
   std::vector<std::string> lost = {};       ///< members of the last view that it has lost, sorted
   std::vector<std::string> unreached = {};  ///< of these, members that it could not connect to, sorted
   std::vector<std::string> accuses = {};    ///< members whose state or messages were wrong, sorted
+  Copying copy = {};
+  std::vector<std::string> copied = {};  ///< devices that get the last rounds of a copy from it, sorted
   bool operator==(const Ready&) const = default;
 };
 /// Tries to close `view`. The first valid one wins; its log offset becomes the view's token.

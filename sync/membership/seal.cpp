@@ -65,6 +65,7 @@ void seal(Fold& fold, std::int64_t offset, std::int64_t time_ms, const NextView&
   for (auto& entry : fold.devices) {
     entry.second.ready.reset();
     entry.second.ready_at = -1;
+    entry.second.copy_at = -1;
   }
   fold.view = std::move(view);
   fold.addresses.clear();

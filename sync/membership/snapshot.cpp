@@ -49,6 +49,13 @@ Hello hello_of(const Snapshot& j, const Snapshot& configs) {
   return h;
 }
 
+Snapshot json_of(const Copying& copy) {
+  return Snapshot::array({copy.bytes, copy.donor, copy.failed});
+}
+Copying copying_of(const Snapshot& j) {
+  return {j.at(0).get<std::uint64_t>(), j.at(1).get<std::string>(), j.at(2).get<std::uint64_t>()};
+}
+
 Snapshot json_of(const DeviceEntry& d) {
   Snapshot j = {{"session", d.session},
                 {"hello", json_of(d.hello)},
@@ -61,7 +68,8 @@ Snapshot json_of(const DeviceEntry& d) {
   if (d.ready)
     j["ready"] = {d.ready_at,      d.ready->view,      json_of(d.ready->stamp), d.ready->digest,
                   d.ready->reason, d.ready->rows,      d.ready->limited,        d.ready->rolls_back,
-                  d.ready->lost,   d.ready->unreached, d.ready->accuses};
+                  d.ready->lost,   d.ready->unreached, d.ready->accuses,        json_of(d.ready->copy),
+                  d.ready->copied, d.copy_at};
   if (d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
   if (d.left_in_order) j["in_order"] = true;
   if (!d.breaks.empty()) j["breaks"] = d.breaks;
@@ -102,7 +110,10 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
                     ready->at(7).get<bool>(),
                     ready->at(8).get<std::vector<std::string>>(),
                     ready->at(9).get<std::vector<std::string>>(),
-                    ready->at(10).get<std::vector<std::string>>()};
+                    ready->at(10).get<std::vector<std::string>>(),
+                    copying_of(ready->at(11)),
+                    ready->at(12).get<std::vector<std::string>>()};
+    d.copy_at = ready->at(13).get<std::int64_t>();
   }
   return d;
 }

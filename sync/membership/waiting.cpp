@@ -17,8 +17,19 @@ bool newcomer_lags(const Fold& fold) {
   return std::ranges::any_of(fold.devices, [&](const auto& entry) {
     const DeviceEntry& device = entry.second;
     return !is_cooling(fold, device) && is_open(fold, device) && is_ready(fold, device) &&
-           !is_live(fold, device) && !is_of_last_view(fold, device);
+           !is_live(fold, device) && !is_of_last_view(fold, device) && !copies_first(*device.ready);
   });
+}
+
+/// Whether a device outside `here` is about to have the state of the members, from a copy.
+bool copy_ends(const Fold& fold, const Devices& here) {
+  const auto outside = [&](const std::string& id) {
+    const auto device = fold.devices.find(id);
+    return device != fold.devices.end() && is_open(fold, device->second) && !is_cooling(fold, device->second) &&
+           std::ranges::none_of(here, [&](const auto* other) { return other->hello.device == id; });
+  };
+  return std::ranges::any_of(
+      here, [&](const auto* device) { return std::ranges::any_of(device->ready->copied, outside); });
 }
 
 /// Whether a member of the last view other than `device` itself reads one of its partitions.
@@ -63,6 +74,7 @@ StillMissing still_missing(const Fold& fold, const NextView& next, const GroupSi
     if (member->second.session != session || !is_named_lost(id, here)) return StillMissing::returning;
     lost = true;
   }
+  if (copy_ends(fold, here)) return StillMissing::returning;
   return lost || newcomer_lags(fold) ? StillMissing::lost : StillMissing::nobody;
 }
 
@@ -89,7 +101,7 @@ bool joiner_waits(const Fold& fold, const GroupSizes& sizes) {
     const DeviceEntry& device = entry.second;
     if (is_cooling(fold, device)) return false;
     const bool outside = !is_of_last_view(fold, device) && is_open(fold, device) && is_ready(fold, device);
-    return outside && device.hello.config_hash == fold.view.config_hash && !claims_of_members(fold, device);
+    return outside && !copies_first(*device.ready) && device.hello.config_hash == fold.view.config_hash && !claims_of_members(fold, device);
   });
 }
 

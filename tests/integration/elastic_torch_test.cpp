@@ -139,6 +139,26 @@ TEST_CASE("Elastic: a fixed group that may shrink goes on without a dead device,
   group.check_exact();
 }
 
+TEST_CASE("Elastic: a device copies a large state while the others train, and joins with it") {
+  KillGroup group({.devices = 3,
+                   .rows_per_device = 4000,
+                   .bad_every = 0,
+                   .counters = 500'000,
+                   .settings = {"job.devices={ min = 2, wanted = 2, max = 3 }"}});
+  for (const int device : {0, 1}) group.start(device);
+  require_training(group, {0, 1});
+  group.start(2);
+  REQUIRE(wait_until([&] { return state_of(group, 2) == "joining"; }, 20s));
+  require_training(group, {0, 1, 2});
+  const std::string story = group.story();
+  INFO(story);
+  CHECK(story.find("the state of the group was copied") != std::string::npos);
+  CHECK(story.find("state adopted") == std::string::npos);
+  group.produce_all();
+  group.require_all_trained(20s);
+  group.check_exact();
+}
+
 TEST_CASE("Elastic: kill -9 of one device after another, and how long the survivors pause") {
   const auto seed = seed_or(1);
   CAPTURE(seed);

@@ -71,7 +71,7 @@ class SimDevice::Loop final : public runtime::Agent {
 };
 
 struct SimDevice::Agents {
-  Loop ingest, worker, checkpointer;
+  Loop ingest, worker, checkpointer, donor;
 };
 
 SimDevice::SimDevice(SimWorld& world, std::size_t index)
@@ -80,7 +80,8 @@ SimDevice::SimDevice(SimWorld& world, std::size_t index)
   job_.config.source.claims = {{job_.config.source.topics.front(), static_cast<int>(index)}};
   agents_.reset(new Agents{{world.runner, [this] { return read(); }},
                            {world.runner, [this] { return train(); }},
-                           {world.runner, [this] { return save(); }}});
+                           {world.runner, [this] { return save(); }},
+                           {world.runner, [this] { return give(); }}});
   const char* talk = std::getenv("SIM_TALK");  // NOLINT(concurrency-mt-unsafe)
   log_ = talk == nullptr ? runtime::make_null_logger()
                          : std::make_unique<TalkingLog>(agents_->worker.clock, index);
@@ -108,6 +109,11 @@ runtime::NodeDependencies SimDevice::outside() {
           .nonce_seed = derive_seed(world_.seed, "nonce", index_ * 1'000'000 + lives_),
           .checkpoint_wake = &agents_->checkpointer.wake,
           .checkpoints = sim_folder,
+          .copies = runtime::CopyDependencies{.clock = agents_->donor.clock,
+                                              .wake = agents_->donor.wake,
+                                              .give = world_.wires.connect(index_, agents_->donor.clock, power_),
+                                              .take = world_.wires.connect(index_, agents_->worker.clock, power_),
+                                              .above = world_.copies_above},
           .files = disk_,
           .rules = world_.rules};
 }
@@ -140,7 +146,7 @@ void SimDevice::start() {
   if (up()) return;
   power_.restore();
   saved_at_.reset();
-  for (Loop* agent : {&agents_->ingest, &agents_->worker, &agents_->checkpointer})
+  for (Loop* agent : {&agents_->ingest, &agents_->worker, &agents_->checkpointer, &agents_->donor})
     agent->clock.advance_to(world_.runner.now());
   if (!planned_.empty()) arm();
   if (new_run_ && !make_ready_for_run())
@@ -211,13 +217,29 @@ Turn SimDevice::save() {
   return step(node_->checkpoints()->step());
 }
 
+Turn SimDevice::give() {
+  if (!node_ || node_->donor() == nullptr) return asleep;
+  if (is_frozen()) return {.wake_at = frozen_until_};
+  return step(node_->donor()->step());
+}
+
+/// Whether a new state is that of the group: received inside a new view, or copied outside.
+bool adopts(const runtime::NodeStatus& status) {
+  using runtime::NodeState;
+  const NodeState state = status.state.load();
+  if (state == NodeState::connecting) return true;
+  const bool waits =
+      state == NodeState::joining || state == NodeState::forming || state == NodeState::paused;
+  return waits && status.world.load() == 0;
+}
+
 /// Reports changes to the referee.
 void SimDevice::look() {
   const runtime::AgreedState& state = node_->state();
   const runtime::NodeStatus& status = node_->status();
   if (state.stamp != seen_) {
-    const bool adopted = status.state.load() == runtime::NodeState::connecting;
-    world_.referee.changed(index_, state, runtime::digest_of(state, *host_).value().hex(), adopted);
+    world_.referee.changed(index_, state, runtime::digest_of(state, *host_).value().hex(),
+                            adopts(status));
     seen_ = state.stamp;
   }
   if (status.view.load() == view_) return;

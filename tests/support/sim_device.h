@@ -29,7 +29,8 @@ struct SimWorld {
   SimStreams& streams;
   /// Schedules an action.
   std::function<void(Duration after, std::function<void()> action)> later;
-  SimFaultCounts faults{};  ///< of processes
+  std::size_t copies_above = std::size_t{1} << 20U;  ///< see CopyDependencies
+  SimFaultCounts faults{};                           ///< of processes
 };
 
 /// One device across restarts: its disk, its place in the network, and its node while it runs. Owner: the
@@ -91,6 +92,7 @@ class SimDevice {
   runtime::Turn read();
   runtime::Turn train();
   runtime::Turn save();
+  runtime::Turn give();
   void look();
   static bool may_end_for(const Error& error);
   void ended();

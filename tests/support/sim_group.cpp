@@ -146,7 +146,8 @@ Group::Group(const SimSchedule& schedule)
              ms(schedule.disk_ms),
              schedule.seed,
              streams_,
-             [this](Duration after, Action action) { later(after, std::move(action)); }} {
+             [this](Duration after, Action action) { later(after, std::move(action)); },
+             schedule.copies == "yes" ? 0 : std::size_t{1} << 20U} {
   runner_.add(*this, clock_, wake_);
   wires_.delay_messages(ms(schedule.jitter_ms), derive_seed(schedule.seed, "delays"));
   log_.listen([this](std::span<const std::byte> bytes) { referee_.said(bytes); });

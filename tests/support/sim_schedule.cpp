@@ -111,6 +111,12 @@ std::uint32_t draw_least(std::uint64_t seed, std::uint32_t devices) {
   return rng.below(2) == 0 ? 0 : 1 + static_cast<std::uint32_t>(rng.below(devices));
 }
 
+/// In half of these, devices that join copy the state first.
+std::string draw_copies(std::uint64_t seed, std::uint32_t least) {
+  Rng rng = Rng::derive(seed, "copies");
+  return least > 0 && rng.below(2) == 0 ? "yes" : "no";
+}
+
 /// Lines added later: schedules without them get the default.
 std::string text_of_job(const SimSchedule& s) {
   return fmt::format("seed {}\njitter_ms {}\nreduction {}\npolicy {}\nforesee {}\n", s.seed, s.jitter_ms,
@@ -136,6 +142,7 @@ SimSchedule draw_schedule(std::uint64_t seed, std::size_t events) {
   schedule.disk_ms = static_cast<std::int64_t>(rng.below(30));
   draw_job(seed, schedule);
   schedule.least = draw_least(seed, schedule.devices);
+  schedule.copies = draw_copies(seed, schedule.least);
   Weights weights = draw_weights(rng);
   if (schedule.quorum == 1) keep_disks(weights);
   std::int64_t at = 100;
@@ -160,6 +167,7 @@ std::string text_of(const SimSchedule& s) {
   std::string text = fmt::format("devices {}\nquorum {}\ndisk_ms {}\n", s.devices, s.quorum, s.disk_ms);
   text += text_of_job(s);
   if (s.least > 0) text += fmt::format("least {}\n", s.least);
+  if (s.copies != "no") text += fmt::format("copies {}\n", s.copies);
   if (!s.rules.fence) text += "without fence\n";
   if (!s.rules.guard) text += "without guard\n";
   if (!s.rules.restamp) text += "without restamp\n";
@@ -181,6 +189,7 @@ SimSchedule parse_schedule(const std::string& text) {
     if (key == "devices") words >> schedule.devices;
     if (key == "quorum") words >> schedule.quorum;
     if (key == "least") words >> schedule.least;
+    if (key == "copies") words >> schedule.copies;
     if (key == "disk_ms") words >> schedule.disk_ms;
     if (key == "seed") words >> schedule.seed;
     if (key == "jitter_ms") words >> schedule.jitter_ms;

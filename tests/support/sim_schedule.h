@@ -30,6 +30,7 @@ struct SimSchedule {
   std::string reduction = "gather";  ///< sync.collective
   std::string policy = "stream";     ///< batch.policy
   std::string speculate = "yes";     ///< sync.speculate: yes or no
+  std::string copies = "no";         ///< yes: devices copy the state, though it is small, before they join
   sync::membership::Rules rules;     ///< without one of them: a mutation
   std::vector<SimEvent> events;
 };

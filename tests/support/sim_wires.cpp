@@ -58,10 +58,11 @@ class Arrivals {
 /// One device's endpoint in a view: the in-memory one, while it has power and is not cut.
 class SimWires::Wire final : public sync::Transport {
  public:
-  Wire(SimWires& wires, std::size_t device, const Clock& clock, SimPower& power, Wake& wake,
-       std::unique_ptr<sync::Transport> inner)
+  Wire(SimWires& wires, std::size_t device, std::vector<std::size_t> peers, const Clock& clock,
+       SimPower& power, Wake& wake, std::unique_ptr<sync::Transport> inner)
       : wires_(wires),
         device_(device),
+        peers_(std::move(peers)),
         clock_(clock),
         power_(power),
         wake_(wake),
@@ -147,14 +148,14 @@ class SimWires::Wire final : public sync::Transport {
     return Progress::failed;
   }
   [[nodiscard]] bool reaches_all() const {
-    for (std::size_t other = 0; other < wires_.devices_; ++other)
-      if (other != device_ && !(wires_.reaches(device_, other) && wires_.reaches(other, device_)))
-        return false;
-    return true;
+    return std::ranges::all_of(peers_, [&](std::size_t other) {
+      return wires_.reaches(device_, other) && wires_.reaches(other, device_);
+    });
   }
 
   SimWires& wires_;
   const std::size_t device_;
+  const std::vector<std::size_t> peers_;  ///< the other members
   const Clock& clock_;
   SimPower& power_;
   Wake& wake_;
@@ -203,8 +204,12 @@ sync::Connect SimWires::connect(std::size_t device, const Clock& clock, SimPower
              Wake& wake) -> Result<std::unique_ptr<sync::Transport>> {
     auto inner = usual(spec, book, wake);
     if (!inner) return inner.error();
+    std::vector<std::size_t> peers;
+    for (std::size_t other = 0; other < devices_; ++other)
+      if (other != device && std::ranges::binary_search(spec.members, id_of_device(other)))
+        peers.push_back(other);
     return std::unique_ptr<sync::Transport>(
-        std::make_unique<Wire>(*this, device, clock, power, wake, std::move(inner).value()));
+        std::make_unique<Wire>(*this, device, std::move(peers), clock, power, wake, std::move(inner).value()));
   };
 }
 

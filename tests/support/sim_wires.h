@@ -16,8 +16,8 @@
 namespace rivulet::testing {
 
 /// The network between simulated devices: the in-memory transport with optional delays, blocked links (in one
-/// or both directions), reordered messages and broken connections. Devices are ranks: every view has all of
-/// them. Owner: the simulation's thread.
+/// or both directions), reordered messages and broken connections. Messages are lost by rank, which is
+/// the device in a view of all. Owner: the simulation's thread.
 class SimWires {
  public:
   SimWires(std::size_t devices, Duration deadline);

@@ -190,6 +190,94 @@ TEST_CASE("Elastic: who waits for a place gets it when a member dies, but not be
   CHECK(g.formed({"a", "c", "d", "e"}));
 }
 
+TEST_CASE("Elastic: a newcomer copies a large state from a member, and only then is taken in") {
+  Elastic g(abc);
+  auto large = g.config("d", two_to_four);
+  large.copied_bytes = 5'000'000;
+  g.start(large);
+  g.run(200ms);
+  CHECK(g.of("d").joining());
+  CHECK_FALSE(g.of("a").joiner_waits());
+  const auto wanted = g.of("d").copy_to_take();
+  REQUIRE(wanted);
+  CHECK(wanted->receiver == "d");
+  CHECK(wanted->link.members == std::vector<std::string>{wanted->donor, "d"});
+  CHECK(wanted->link.rank == 1);
+  const auto given = g.of(wanted->donor).copy_to_give();
+  REQUIRE(given);
+  CHECK(given->link.token == wanted->link.token);
+  CHECK(given->link.rank == 0);
+  for (const auto& id : abc)
+    if (id != wanted->donor) CHECK_FALSE(g.of(id).copy_to_give());
+
+  const std::vector<std::byte> address(3, std::byte{7});
+  REQUIRE(g.of("d").set(wanted->link.token, "key", address));
+  g.run(100ms);
+  bool found = false;
+  CHECK(g.of(wanted->donor).get(wanted->link.token, "key", found) == address);
+  CHECK_FALSE(g.of(wanted->donor == "a" ? "b" : "a").set(wanted->link.token, "key", address));
+
+  g.run(31s);  // it repeats its READY: still the same copy
+  CHECK(g.of("d").copy_to_take()->link.token == wanted->link.token);
+
+  // A member dies: the survivors do not wait for the copy, and the new view has another one.
+  for (const auto& id : abc) g.of(id).announce_state({1, 7}, "seven", 70);
+  for (const auto& id : abc) g.leave(id, {});
+  g.run(400ms);
+  REQUIRE(g.formed(abc));
+  g.run(100ms);
+  const auto again = g.of("d").copy_to_take();
+  REQUIRE(again);
+  CHECK(again->link.token != wanted->link.token);
+
+  // It has the state: the others wait for its READY, up to a second.
+  for (const auto& id : abc) g.of(id).announce_state({2, 9}, "nine", 90);
+  for (const auto& id : abc)
+    g.leave(id, id == again->donor ? Departure{.copied = {"d"}} : Departure{});
+  g.run(600ms);
+  CHECK_FALSE(g.nodes.at("a").view);
+  g.of("d").announce_state({2, 9}, "nine", 90);
+  g.run(100ms);
+  REQUIRE(g.formed(abcd));
+  CHECK(g.nodes.at("a").view->holders.size() == 4);
+}
+
+TEST_CASE("Elastic: a failed copy goes to the next member, and after three the view waits for the transfer") {
+  Elastic g(abc);
+  auto large = g.config("d", two_to_four);
+  large.copied_bytes = 5'000'000;
+  g.start(large);
+  std::vector<std::string> donors;
+  for (int i = 0; i < 3; ++i) {
+    g.run(200ms);
+    REQUIRE(g.of("d").copy_to_take());
+    donors.push_back(g.of("d").copy_to_take()->donor);
+    g.of("d").copy_failed();
+    CHECK_FALSE(g.of("d").copy_to_take());  // not until the log shows it
+  }
+  std::ranges::sort(donors);
+  CHECK(donors == abc);
+  g.run(200ms);
+  CHECK_FALSE(g.of("d").copy_to_take());
+  CHECK(g.of("a").joiner_waits());
+  for (const auto& id : abc) g.of(id).announce_state({1, 7}, "seven", 70);
+  for (const auto& id : abc) g.leave(id, {});
+  g.run(400ms);
+  CHECK(g.formed(abcd));
+}
+
+TEST_CASE("Elastic: a newcomer without the state is in the view if the others are too few") {
+  Committing s({3, 4, 4});
+  Ready late{"c", s.of["c"] = s.hello("c", {3, 4, 4}), 2, {1, 30}, "d", ""};
+  late.copy.bytes = 5'000'000;
+  s.post_ready("a", {1, 41});
+  s.post_ready("b", {1, 41});
+  s.put(late);
+  s.close("a", s.of["a"], 2);
+  CHECK(s.fold.view.members == abc);
+  CHECK(s.fold.view.holders == std::vector<std::string>{"a", "b"});
+}
+
 TEST_CASE("Elastic: a newcomer that died while it waited is not waited for") {
   Elastic g(abc);
   g.start("d", two_to_four);
