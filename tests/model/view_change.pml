@@ -1,15 +1,23 @@
-/* How a group agrees on its views and on the state each of them starts from (docs/adr/0008): N devices over a log
- * that has one order. Appending a record and folding it is one step; devices act on it whenever they get to it, so
- * readers that lag are covered. A state is its stamp (lineage, step) and its history: which view applied each step,
- * as digits to base BASE. Two states are the same when their histories are.
+/* How a group agrees on its views and on the state each of them starts from (docs/adr/0008, docs/adr/0062): N devices
+ * over a log that has one order. Appending a record and folding it is one step; devices act on it whenever they get to
+ * it, so readers that lag are covered. A state is its stamp (lineage, step) and its history: which view applied each
+ * step, as digits to base BASE. Two states are the same when their histories are.
  *
  * Checked: what is committed is part of the history of every view's target and never goes back; equal stamps mean equal
- * histories. tests/model/check.sh runs it; every rule of the fold has a mutation that must fail.
+ * histories; no view of fewer than LEAST trains. tests/model/check.sh runs it; every rule has a mutation that must fail.
  *   NO_FENCE    SAVED counts although its view is over
  *   NO_GUARD    a view may start from less than what is committed
  *   NO_RESTAMP  an adopted state keeps its old lineage
  *   NO_LINEAGE  SAVED counts although its state was neither applied nor adopted in its view
- * LEAVES_OUT lets a view close without some who are ready: devices that are rejected, by whatever rule.
+ *   NO_LEAST    a view may be smaller than LEAST
+ *
+ * The fold decides who of those that are ready is in a view, and from whose state it starts, by rules that no safety
+ * depends on: places, cool-down, accusations, pairs that cannot connect, READYs to be repeated. These options replace
+ * them by free choice. Whatever such rules come to be, the result is one of the choices.
+ *   LEAVES_OUT  a view may be closed without some who are ready
+ *   HELLO_OWN   a HELLO voids the READY of its own device only
+ *   ANY_TARGET  a view may start from any READY's state that is not older than what is committed
+ * FIRST is how many devices the first view has: the others join later.
  * Simulated, it prints every record and what the fold comes to with it: tests/simulation/sync_model_test.cpp folds the
  * same records with the product's fold and compares. SIMULATION adds records that come too late or from a session that
  * is over, and calm times, without which few rounds would ever end. DISKS says how many disks may be lost.
@@ -21,7 +29,10 @@
 #define QUORUM 2
 #endif
 #ifndef LEAST
-#define LEAST 2 /* devices of a view; the group of today always waits for all N, which is a part of this */
+#define LEAST 2 /* devices of a view at least; a group of fixed size: N. A view below QUORUM trains and commits nothing */
+#endif
+#ifndef FIRST
+#define FIRST N
 #endif
 #ifndef VIEWS
 #define VIEWS 3
@@ -43,6 +54,7 @@
 #endif
 #define ALL ((1 << N) - 1)
 #define BIT(d) (1 << (d))
+#define SIZE(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1) + ((set) >> 3 & 1)) /* of a bit set; N <= 4 */
 #define NEWER(l1, s1, l2, s2) ((l1) > (l2) || ((l1) == (l2) && (s1) > (s2)))
 #define PLACE(l, s) ((l) * (STEPS + 1) + (s)) /* of a stamp, in the order of stamps */
 #define PLACES ((VIEWS + 1) * (STEPS + 1))
@@ -55,6 +67,17 @@ bool calm = true;
 #else
 #define calm false
 #define WORTH_SAYING(d) true
+#endif
+
+#ifdef HELLO_OWN /* nobody asks for READYs again, so they may be repeated at any time */
+#define READY_IS_SAID(d) ((ready & BIT(d)) && ready_lineage[d] == lineage[d] && ready_step[d] == step[d])
+#else
+#define READY_IS_SAID(d) (ready & BIT(d))
+#endif
+#ifdef NO_GUARD
+#define SERVES(d) true
+#else
+#define SERVES(d) (!NEWER(committed_lineage, committed_step, ready_lineage[d], ready_step[d]))
 #endif
 
 /* what the log says, folded */
@@ -87,18 +110,10 @@ byte crashes = 0;
 byte disks_lost = 0;
 #endif
 
-hidden byte i, count, fit; hidden HISTORY prefix;
+hidden byte i, fit; hidden HISTORY prefix;
 hidden byte best_lineage, best_step; hidden HISTORY best_history;
 hidden byte any, holder, counts;
 hidden byte committed_by; /* who is known to have the committed state: printed only */
-
-inline count_bits(set) {
-  count = 0; i = 0;
-  do
-  :: i < N -> if :: (set & BIT(i)) -> count++ :: else fi; i++
-  :: else -> break
-  od
-}
 
 /* the committed history is how `h` of `s` steps begins */
 inline check_extends(h, s) {
@@ -121,10 +136,17 @@ inline conclude() {
          committed_history, ready)
 }
 
+inline forget_ready(d) { ready_lineage[d] = 0; ready_step[d] = 0; ready_history[d] = 0 }
+
 /* A new session: what the old one said is void, and nobody's READY counts until it is said again. */
 inline fold_hello(d) {
-  ready = 0; counts = true;
-  for (i : 0 .. (N - 1)) { ready_lineage[i] = 0; ready_step[i] = 0; ready_history[i] = 0 }
+  counts = true;
+#ifdef HELLO_OWN
+  ready = ready & ~BIT(d); forget_ready(d);
+#else
+  ready = 0;
+  for (i : 0 .. (N - 1)) { forget_ready(i) }
+#endif
   printf("HELLO %d\n", d); conclude()
 }
 
@@ -149,9 +171,8 @@ inline fold_saved(d, present, v, l, s, h) {
   if
   :: counts ->
      saved[PLACE(l, s)] = saved[PLACE(l, s)] | BIT(d);
-     count_bits(saved[PLACE(l, s)]);
      if
-     :: count >= QUORUM ->
+     :: SIZE(saved[PLACE(l, s)]) >= QUORUM ->
         check_extends(h, s);
         committed_lineage = l; committed_step = s; committed_history = h; committed_by = saved[PLACE(l, s)];
         for (i : 0 .. PLACE(l, s)) { saved[i] = 0 }
@@ -170,18 +191,22 @@ inline fold_saved(d, present, v, l, s, h) {
   printf("SAVED %d %d %d %d %d %d\n", d, present, v, l, s, h); conclude()
 }
 
-/* the best of the READYs that count for this view, and who holds it */
-inline find_best() {
+/* the best of the READYs that count for this view, or any of them, and who holds it */
+inline find_target() {
   any = false; i = 0; holder = 0;
   do
   :: i < N ->
      if
-     :: (fit & BIT(i)) && (!any || NEWER(ready_lineage[i], ready_step[i], best_lineage, best_step)) ->
+     :: (fit & BIT(i)) && SERVES(i) && (!any || NEWER(ready_lineage[i], ready_step[i], best_lineage, best_step)) ->
         best_lineage = ready_lineage[i]; best_step = ready_step[i]; best_history = ready_history[i]; any = true;
         holder = BIT(i)
      :: (fit & BIT(i)) && any && ready_lineage[i] == best_lineage && ready_step[i] == best_step ->
         holder = holder | BIT(i)
+#ifdef ANY_TARGET
+     :: true /* passed over; if all are, it is as if this CLOSE had never been written */
+#else
      :: else
+#endif
      fi;
      i++
   :: else -> break
@@ -198,14 +223,13 @@ inline fold_close(d, present, v) {
     fi
   }
 #endif
-  count_bits(fit);
-  counts = (present && (v) == view + 1 && (fit & BIT(d)) && count >= LEAST);
-  if
-  :: counts ->
-     find_best();
-#ifndef NO_GUARD
-     counts = !NEWER(committed_lineage, committed_step, best_lineage, best_step);
+  counts = (present && (v) == view + 1 && (fit & BIT(d))
+#ifndef NO_LEAST
+            && SIZE(fit) >= LEAST
 #endif
+  );
+  if
+  :: counts -> find_target(); counts = any
   :: else
   fi;
   printf("CLOSE %d %d %d\n", d, present, v);
@@ -213,7 +237,7 @@ inline fold_close(d, present, v) {
   :: counts ->
      view++; members[view] = fit; ready = 0;
      target_lineage = best_lineage; target_step = best_step; target_history = best_history; holders = holder;
-     for (i : 0 .. (N - 1)) { ready_lineage[i] = 0; ready_step[i] = 0; ready_history[i] = 0 }
+     for (i : 0 .. (N - 1)) { forget_ready(i) }
      for (i : 0 .. (PLACES - 1)) { saved[i] = 0 }
   :: else
   fi;
@@ -237,6 +261,7 @@ end:
        up[d] && inside[d] && !given_up[d] && step[d] < STEPS &&
        offered[PLACE(in_view[d], step[d])] == members[in_view[d]] ->
        history[d] = history[d] * BASE + in_view[d]; step[d]++; lineage[d] = in_view[d];
+       assert(SIZE(members[in_view[d]]) >= LEAST);
        assert(SAME(0, 1) && SAME(0, 2) && SAME(1, 2))
      }
   /* a checkpoint, then the record about it: what is on the disk may be older than what the device holds, and the
@@ -255,7 +280,7 @@ end:
      }
   /* for whatever reason it gives its view up, and says so */
   :: atomic {
-       up[d] && view < VIEWS && !(ready & BIT(d)) && (!calm || given_up[d] || ready != 0) ->
+       up[d] && view < VIEWS && !READY_IS_SAID(d) && (!calm || given_up[d] || ready != 0) ->
        given_up[d] = true;
        fold_ready(d, true, view + 1, lineage[d], step[d], history[d])
      }
@@ -295,7 +320,7 @@ end:
 #else
   :: atomic { up[d] ->
 #endif
-       up[d] = false; inside[d] = false; given_up[d] = true; lineage[d] = 0; step[d] = 0; history[d] = 0 }
+       up[d] = false; inside[d] = false; given_up[d] = true; in_view[d] = 0; lineage[d] = 0; step[d] = 0; history[d] = 0 }
 #if DISKS > 0
   :: atomic {
        !up[d] && disks_lost < DISKS && disk_step[d] > 0 ->
@@ -346,14 +371,19 @@ end:
 init {
   atomic {
     byte k;
-    for (k : 0 .. (N - 1)) { fold_hello(k) }
-    for (k : 0 .. (N - 1)) { fold_ready(k, true, 1, 0, 0, 0) }
+    for (k : 0 .. (FIRST - 1)) { fold_hello(k) }
+    for (k : 0 .. (FIRST - 1)) { fold_ready(k, true, 1, 0, 0, 0) }
     fold_close(0, true, 1);
     for (k : 0 .. (N - 1)) {
-      in_view[k] = 1; inside[k] = true; up[k] = true;
+      up[k] = k < FIRST; /* who joins has yet to start */
+      if
+      :: members[1] & BIT(k) ->
+         in_view[k] = 1; inside[k] = true;
 #ifndef NO_RESTAMP
-      lineage[k] = 1;
+         lineage[k] = 1
 #endif
+      :: else
+      fi;
       run Device(k)
     }
 #ifdef SIMULATION
