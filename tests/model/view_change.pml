@@ -4,7 +4,7 @@
  * step, as digits to base BASE. Two states are the same when their histories are.
  *
  * Checked: what is committed is part of the history of every view's target and never goes back; equal stamps mean equal
- * histories; no view of fewer than LEAST trains. tests/model/check.sh runs it; every rule has a mutation that must fail.
+ * histories; no view below LEAST trains. tests/model/check.sh runs it; every rule has a mutation that must fail.
  *   NO_FENCE    SAVED counts although its view is over
  *   NO_GUARD    a view may start from less than what is committed
  *   NO_RESTAMP  an adopted state keeps its old lineage
@@ -17,7 +17,8 @@
  *   LEAVES_OUT  a view may be closed without some who are ready
  *   HELLO_OWN   a HELLO voids the READY of its own device only
  *   ANY_TARGET  a view may start from any READY's state that is not older than what is committed
- * FIRST is how many devices the first view has: the others join later.
+ * FIRST is how many devices the first view has: the others join later. NO_JOINER claims that none of those saves what
+ * gets committed. That must fail, too, or nothing would have been shown of them.
  * Simulated, it prints every record and what the fold comes to with it: tests/simulation/sync_model_test.cpp folds the
  * same records with the product's fold and compares. SIMULATION adds records that come too late or from a session that
  * is over, and calm times, without which few rounds would ever end. DISKS says how many disks may be lost.
@@ -29,7 +30,7 @@
 #define QUORUM 2
 #endif
 #ifndef LEAST
-#define LEAST 2 /* devices of a view at least; a group of fixed size: N. A view below QUORUM trains and commits nothing */
+#define LEAST 2 /* devices of a view; a fixed size: N. A view below QUORUM trains and commits nothing */
 #endif
 #ifndef FIRST
 #define FIRST N
@@ -52,7 +53,6 @@
 #ifndef HISTORY
 #define HISTORY byte /* holds BASE to the power of STEPS */
 #endif
-#define ALL ((1 << N) - 1)
 #define BIT(d) (1 << (d))
 #define SIZE(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1) + ((set) >> 3 & 1)) /* of a bit set; N <= 4 */
 #define NEWER(l1, s1, l2, s2) ((l1) > (l2) || ((l1) == (l2) && (s1) > (s2)))
@@ -110,7 +110,7 @@ byte crashes = 0;
 byte disks_lost = 0;
 #endif
 
-hidden byte i, fit; hidden HISTORY prefix;
+hidden byte i, j, fit; hidden HISTORY prefix;
 hidden byte best_lineage, best_step; hidden HISTORY best_history;
 hidden byte any, holder, counts;
 hidden byte committed_by; /* who is known to have the committed state: printed only */
@@ -175,6 +175,9 @@ inline fold_saved(d, present, v, l, s, h) {
      :: SIZE(saved[PLACE(l, s)]) >= QUORUM ->
         check_extends(h, s);
         committed_lineage = l; committed_step = s; committed_history = h; committed_by = saved[PLACE(l, s)];
+#ifdef NO_JOINER
+        assert(committed_by < BIT(FIRST));
+#endif
         for (i : 0 .. PLACE(l, s)) { saved[i] = 0 }
      :: else
      fi
@@ -249,6 +252,19 @@ inline fold_close(d, present, v) {
   best_lineage = 0; best_step = 0; best_history = 0
 }
 
+/* What is left of views that nobody is in any more decides nothing. Forgetting it leaves a fifth of the states. */
+inline forget_views() {
+  d_step {
+    fit = 0; /* bit v: somebody may still train in view v */
+    for (i : 0 .. (N - 1)) { fit = fit | ((inside[i] && !given_up[i]) << in_view[i]) }
+    for (i : 1 .. (view - 1)) {
+      members[i] = members[i] * (fit >> i & 1);
+      for (j : 0 .. STEPS) { offered[PLACE(i, j)] = offered[PLACE(i, j)] * (fit >> i & 1) }
+    }
+    fit = 0
+  }
+}
+
 proctype Device(byte d) {
 end:
   do
@@ -282,12 +298,12 @@ end:
   :: atomic {
        up[d] && view < VIEWS && !READY_IS_SAID(d) && (!calm || given_up[d] || ready != 0) ->
        given_up[d] = true;
-       fold_ready(d, true, view + 1, lineage[d], step[d], history[d])
+       fold_ready(d, true, view + 1, lineage[d], step[d], history[d]); forget_views()
      }
   /* anybody who is ready may close the next view; the first record that fits wins */
   :: atomic {
        up[d] && view < VIEWS && (ready & BIT(d)) ->
-       fold_close(d, true, view + 1)
+       fold_close(d, true, view + 1); forget_views()
      }
   /* it reads that there is a new view: the target comes from a member that lives and has it */
   :: atomic {
@@ -310,7 +326,7 @@ end:
 #else
           lineage[d] = view;
 #endif
-          in_view[d] = view; inside[d] = true; given_up[d] = false
+          in_view[d] = view; inside[d] = true; given_up[d] = false; forget_views()
        :: else
        fi
      }
@@ -320,7 +336,8 @@ end:
 #else
   :: atomic { up[d] ->
 #endif
-       up[d] = false; inside[d] = false; given_up[d] = true; in_view[d] = 0; lineage[d] = 0; step[d] = 0; history[d] = 0 }
+       up[d] = false; inside[d] = false; given_up[d] = true; in_view[d] = 0;
+       lineage[d] = 0; step[d] = 0; history[d] = 0; forget_views() }
 #if DISKS > 0
   :: atomic {
        !up[d] && disks_lost < DISKS && disk_step[d] > 0 ->
