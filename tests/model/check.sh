@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The protocol of views and states, exhaustively within bounds, and its mutations, which must fail:
-#   tests/model/check.sh            minutes; RIVULET_FULL=1: larger bounds
+#   tests/model/check.sh            three minutes of processor time; RIVULET_FULL=1: larger bounds
 # Ends with 0 only if every variant ends as it should. Needs spin, a C compiler and 4 GB of memory. Below a mutation are
 # the counted records that lead to its error: HELLO device, CLOSE device present view, READY and SAVED device present
 # view lineage step history.
