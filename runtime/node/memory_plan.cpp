@@ -135,7 +135,7 @@ class Planner {
     const double state = state_ + partitions() * partition_bytes;
     add("state", 2 * state, "model");  // the agreed one, and the private copy while local steps are pending
     add("checkpoint", state + image, "model");
-    add("adoption", state + image, "model");
+    add("adoption", state + image, "model");  // or for giving a copy to a joining device
     if (n_.held_out_rows > 0) add("snapshot", state, "evaluate.held_out.path");
   }
 

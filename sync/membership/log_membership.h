@@ -44,6 +44,7 @@ class LogMembership final : public Membership {
   [[nodiscard]] std::optional<StateRequest> copy_to_give() const override;
   [[nodiscard]] std::optional<StateRequest> copy_to_take() const override;
   void copy_failed() override { ++next_ready_.copy.failed; }
+  [[nodiscard]] std::uint64_t failed_copies() const override { return next_ready_.copy.failed; }
   [[nodiscard]] bool joining() const override;
   [[nodiscard]] bool below_min() const override;
   [[nodiscard]] std::vector<std::string> waiting_for() const override;

@@ -106,6 +106,8 @@ class Membership : public AddressBook {
   [[nodiscard]] virtual std::optional<StateRequest> copy_to_take() const = 0;
   /// The copy has failed: asks the next member. After copies_max failures this device joins without one.
   virtual void copy_failed() = 0;
+  /// Number of failed copies since this device waits.
+  [[nodiscard]] virtual std::uint64_t failed_copies() const = 0;
   /// Whether the group trains without this device, which waits to join it.
   [[nodiscard]] virtual bool joining() const = 0;
   /// Whether a group that changes its size has been formed, and has too few devices to continue.

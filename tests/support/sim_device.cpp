@@ -235,9 +235,14 @@ bool adopts(const runtime::NodeStatus& status) {
 
 /// Reports changes to the referee.
 void SimDevice::look() {
+  const auto failed = node_->membership().failed_copies();
+  if (failed > failed_copies_) world_.faults.count(SimFault::copy_failed);
+  failed_copies_ = failed;
   const runtime::AgreedState& state = node_->state();
   const runtime::NodeStatus& status = node_->status();
   if (state.stamp != seen_) {
+    if (adopts(status) && status.state.load() != runtime::NodeState::connecting)
+      world_.faults.count(SimFault::copy_taken);
     world_.referee.changed(index_, state, runtime::digest_of(state, *host_).value().hex(),
                             adopts(status));
     seen_ = state.stamp;

@@ -120,6 +120,7 @@ class SimDevice {
   bool new_run_ = false;
   std::uint64_t run_ = 0;  ///< of its last view
   Stamp seen_;             ///< last shown to the referee
+  std::uint64_t failed_copies_ = 0;
   std::uint64_t view_ = 0;
   std::optional<TimePoint> saved_at_;  ///< when the disk write ends
 };

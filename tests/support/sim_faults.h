@@ -48,6 +48,8 @@ enum class SimFault : std::uint8_t {
   disk_unreadable,
   bit_rotten,
   disk_wiped,
+  copy_taken,   ///< not a fault: a device joins with a copied state
+  copy_failed,  ///< its donor or the view went away, or the connection broke
   count
 };
 constexpr std::size_t sim_faults = static_cast<std::size_t>(SimFault::count);
@@ -91,7 +93,9 @@ inline constexpr std::array<const char*, sim_faults> sim_fault_names = {"crash_a
                                                                         "disk_failed",
                                                                         "disk_unreadable",
                                                                         "bit_rotten",
-                                                                        "disk_wiped"};
+                                                                        "disk_wiped",
+                                                                        "copy_taken",
+                                                                        "copy_failed"};
 
 class SimFaultCounts {
  public:

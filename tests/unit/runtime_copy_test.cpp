@@ -155,7 +155,7 @@ TEST_CASE("Copy: bytes that are cut, or say what cannot be, are refused") {
   const auto bytes = encode_round(round_at(4, Mode::gradients), view_of(sum)).value();
   std::vector<float> into(parameters);
   for (std::size_t kept = 0; kept < bytes.size(); ++kept) {
-    sync::FieldReader reader(std::span(bytes).first(kept));
+    sync::FieldReader reader{std::span(bytes).first(kept)};
     CHECK_FALSE(read_round(reader, view_of(into)));
   }
   // The position of the only value is before its 4 bytes at the end.
