@@ -24,6 +24,10 @@ const char* colour_of(const std::string& state) {
   return "33";
 }
 
+bool waits_for_group(const NodeReport& d) {
+  return d.state == "forming" || d.state == "joining" || d.state == "cooling down" || d.state == "paused";
+}
+
 /// Returns the state, and the reported phrase if it adds information.
 std::string words_of(const DeviceView& d) {
   if (d.phrase.empty() || d.state == "training") return printable(d.state);
@@ -111,7 +115,7 @@ std::string forming_line(const GroupView& group) {
 std::string forming_phrase(const GroupView& group) {
   if (group.seconds <= 0) return "";
   for (const auto& d : group.devices)
-    if (d.state == "forming") return words_of(d);
+    if (waits_for_group(d)) return words_of(d);
   return "";
 }
 

@@ -29,8 +29,8 @@ struct GroupView {
   std::string hint;                              ///< suggestion for the user; shown if that line is free
 };
 
-/// Returns the phrase of the first forming device, such as "forming: waiting for device-3", once the group
-/// has formed before; otherwise empty.
+/// Returns the phrase of the first device that waits for the group, such as "forming: waiting for device-3",
+/// once the group has formed before; otherwise empty.
 std::string forming_phrase(const GroupView& group);
 
 /// Capabilities of the terminal.

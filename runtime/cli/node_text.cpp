@@ -106,8 +106,10 @@ void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
 }
 
 /// "peer c is lost; 0.4 s without a step".
-std::string last_change(const NodeReport& r) {
-  return r.view_ended + (r.view_gap_s ? "; " + seconds(r.view_gap_s) + " without a step" : "");
+void add_change(const NodeReport& r, std::vector<std::string>& lines) {
+  if (!r.view_ended.empty())
+    lines.push_back("  change    " + r.view_ended +
+                    (r.view_gap_s ? "; " + seconds(r.view_gap_s) + " without a step" : ""));
 }
 
 void add_own(const NodeReport& r, std::vector<std::string>& lines) {
@@ -127,7 +129,7 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("  peers     {} sent{}, {} received", transferred(r.bytes_sent),
                               of_rows_bytes(r), transferred(r.bytes_received)));
   if (const auto words = sync_of(r); !words.empty()) lines.push_back("  sync      " + words);
-  if (!r.view_ended.empty()) lines.push_back("  change    " + last_change(r));
+  add_change(r, lines);
   add_troubles(r, lines);
 }
 
@@ -191,6 +193,7 @@ std::vector<std::string> render_top(const NodeReport& report, const LossCourse& 
   add_members(report, lines);
   std::vector<std::string> below;
   if (!report.detail.empty()) below.push_back("  " + report.detail.front());
+  add_change(report, below);
   add_troubles(report, below);
   for (auto* part : {&lines, &below})
     for (auto& line : *part) line = clipped(printable(line), style.width);

@@ -9,6 +9,7 @@ std::string_view name_of(NodeState state) noexcept {
     case NodeState::starting: return "starting";
     case NodeState::forming: return "forming";
     case NodeState::joining: return "joining";
+    case NodeState::cooling_down: return "cooling down";
     case NodeState::paused: return "paused";
     case NodeState::connecting: return "connecting";
     case NodeState::training: return "training";
@@ -16,6 +17,19 @@ std::string_view name_of(NodeState state) noexcept {
     case NodeState::idle: return "idle";
     case NodeState::stopping: return "stopping";
     case NodeState::failed: return "failed";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(ViewEnd why) noexcept {
+  switch (why) {
+    case ViewEnd::lost: return "lost";
+    case ViewEnd::left: return "left";
+    case ViewEnd::joined: return "joined";
+    case ViewEnd::left_out: return "left_out";
+    case ViewEnd::wrong: return "wrong";
+    case ViewEnd::rolled_back: return "rolled_back";
+    case ViewEnd::not_connected: return "not_connected";
   }
   return "unknown";
 }
@@ -115,8 +129,9 @@ Health NodeStatus::health() const {
   return health_.read();
 }
 
-void NodeStatus::set_view_ended(std::string why) {
-  view_ended_.post(std::move(why));
+void NodeStatus::end_view(ViewEnd why, std::string sentence) {
+  ++view_changes[why];
+  view_ended_.post(std::move(sentence));
 }
 
 std::string NodeStatus::view_ended() const {

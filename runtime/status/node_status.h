@@ -21,8 +21,9 @@ namespace rivulet::runtime {
 enum class NodeState : std::uint8_t {
   starting,
   forming,
-  joining,  ///< the group trains, and this device waits to join it
-  paused,   ///< the group has too few devices to train
+  joining,       ///< the group trains, and this device waits to join it
+  cooling_down,  ///< the same, for some time, because this device was lost again and again
+  paused,        ///< the group has too few devices to train
   connecting,
   training,
   waiting,
@@ -69,6 +70,19 @@ struct StreamFindings {
   bool operator==(const StreamFindings&) const = default;
 };
 
+/// Why a view of this device ended, or never began, while the group goes on.
+enum class ViewEnd : std::uint8_t {
+  lost,          ///< a member did not answer, or closed its connection
+  left,          ///< a member was requested to stop
+  joined,        ///< devices that waited join the group
+  left_out,      ///< the others formed a view without this device
+  wrong,         ///< the messages or the state of a member are wrong
+  rolled_back,   ///< the model had diverged
+  not_connected  ///< its members could not be connected, or not receive its state
+};
+inline constexpr std::size_t view_ends = 7;
+std::string_view name_of(ViewEnd why) noexcept;
+
 /// Outcome of contributions sent before their plan was known.
 enum class EarlyPayload : std::uint8_t { used, wasted };
 constexpr std::string_view name_of(EarlyPayload what) noexcept {
@@ -78,6 +92,7 @@ constexpr std::string_view name_of(EarlyPayload what) noexcept {
 using DroppedRows = CountBy<DropReason, drop_reasons>;
 using TrafficBytes = CountBy<sync::Traffic, sync::traffic_kinds>;
 using EarlyPayloads = CountBy<EarlyPayload, 2>;
+using ViewChanges = CountBy<ViewEnd, view_ends>;
 
 /// Status of a device for readers and probes: written by the agents, read by the http thread and the summary.
 /// No agreed decision depends on it. Writers never wait for readers: numbers are atomics, all other values
@@ -114,8 +129,8 @@ struct NodeStatus {
   void set_ledger(LedgerView books);  ///< ledger of this device's partitions, without skipped ranges
   /// Why saved states are not announced in the control topic; empty if they are.
   void set_control_trouble(std::string why);
-  void set_view_ended(std::string why);      ///< why the last view of this device ended; empty: none has
-  void set_rolled_back(std::string phrase);  ///< empty if there was no recent divergence
+  void end_view(ViewEnd why, std::string sentence);  ///< counts the end of a view, and keeps the sentence
+  void set_rolled_back(std::string phrase);          ///< empty if there was no recent divergence
   void set_claims(GroupClaims claims);
   void set_stream_findings(StreamFindings findings);
   void set_own_scores(OwnScores scores);
@@ -143,7 +158,7 @@ struct NodeStatus {
   [[nodiscard]] const History* history() const noexcept { return history_.get(); }
   [[nodiscard]] std::string source_trouble() const;
   [[nodiscard]] std::string control_trouble() const;
-  [[nodiscard]] std::string view_ended() const;
+  [[nodiscard]] std::string view_ended() const;  ///< why the last view ended; empty: none has
   [[nodiscard]] std::string rolled_back() const;
   [[nodiscard]] std::string phrase() const;
   [[nodiscard]] std::string digest() const;

@@ -97,8 +97,11 @@ void RoundReport::stepped(const StepMade& made, Mode mode) {
   if (std::isnan(parts_.status.first_step_s.load()))
     parts_.status.first_step_s = parts_.age_at_start_s + to_seconds(parts_.clock.now() - created_);
   const TimePoint now = parts_.clock.now();
-  if (view_changed_) parts_.status.view_gap_s = to_seconds(now - *last_step_);
-  view_changed_ = false;
+  if (std::exchange(view_changed_, false)) {
+    const double gap = to_seconds(now - *last_step_);
+    parts_.status.view_gap_s = gap;
+    parts_.status.view_gaps_s += gap;
+  }
   last_step_ = now;
   metrics_.steps_applied.add(1);
   metrics_.last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);

@@ -98,9 +98,10 @@ void ViewEntry::report_waiting(TimePoint now) {
   const std::string copying = parts_.copy != nullptr ? parts_.copy->phrase() : "";
   if (!copying.empty()) missing = {"the end of a round, " + copying};
   const bool paused = parts_.membership.below_min();
-  const NodeState state = paused                        ? NodeState::paused
-                          : parts_.membership.joining() ? NodeState::joining
-                                                        : NodeState::forming;
+  const NodeState state = paused                             ? NodeState::paused
+                          : parts_.membership.cooling_down() ? NodeState::cooling_down
+                          : parts_.membership.joining()      ? NodeState::joining
+                                                             : NodeState::forming;
   // The pause may be long, and this may be the only copy of the last steps.
   if (paused && parts_.state->stamp.step > 0)
     parts_.checkpoints.save(*parts_.state, parts_.rows.partitions());
@@ -222,6 +223,7 @@ ViewEntry::Outcome ViewEntry::not_connected(Error error) {  // by value: the vie
   if (error.code == ErrorCode::invalid_config) return ends(std::move(error));
   parts_.log.write(Level::warn, "the devices of the view could not be connected; forming the next view",
                    {{"error", error.message}});
+  ++parts_.status.view_changes[ViewEnd::not_connected];
   parts_.membership.leave_view(error.message, members);
   form_again_at_ = parts_.clock.now() + forming_pause_;
   forming_pause_ = std::clamp(2 * forming_pause_, forming_pause_first, forming_pause_last);

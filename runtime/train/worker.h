@@ -253,8 +253,8 @@ class Worker final : public Agent {
   [[nodiscard]] bool regroups(TimePoint now) const;
   void note_world(std::uint32_t world);
   [[nodiscard]] bool last_state_may_be_committed() const;
-  Turn lost(Error error);
-  Turn form_again(const std::string& why, const sync::membership::Departure& members = {});
+  Turn lost(Error error, bool left_out = false);
+  Turn form_again(ViewEnd reason, const std::string& why, const sync::membership::Departure& members = {});
   Turn leave_alone();
   Turn end(std::optional<Error> error, bool leaver_lost = false);
 

@@ -57,7 +57,7 @@ Turn Worker::reload_committed(const Error& error) {
   if (twice) return end(error);
   control_.reloaded_at = now;
   const Stamp committed = parts_.membership.committed().stamp;
-  if (!checkpoints_.saves()) return form_again(error.message);
+  if (!checkpoints_.saves()) return form_again(ViewEnd::wrong, error.message);
   parts_.log.write(Level::error, "the states of the devices differ: all go back to the committed state",
                    {{"why", error.message}, {"to", text_of(committed)}});
   going_back_ = GoingBack{.to = committed, .until = now + longest_read, .reloads = true};
@@ -87,7 +87,8 @@ Turn Worker::roll_back() {
   going_back_.reset();
   health_.rolled_back();
   scores_.begin();
-  return form_again(reloads ? "the states of the devices differed" : "the model has diverged");
+  return reloads ? form_again(ViewEnd::wrong, "the states of the devices differed")
+                 : form_again(ViewEnd::rolled_back, "the model has diverged");
 }
 
 /// Call if no device has the good state. Records the failed attempt in the agreed memory.

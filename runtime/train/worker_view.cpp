@@ -55,13 +55,14 @@ bool Worker::watch_membership(TimePoint now) {
     return false;
   }
   if (connecting && parts_.membership.view_broken()) {
+    ++parts_.status.view_changes[ViewEnd::not_connected];
     entry_.restart("a member of the view has restarted");
     return false;
   }
   const bool in_round =
       phase_ == Phase::collecting || phase_ == Phase::synchronizing || phase_ == Phase::paying;
   if (in_round && parts_.membership.fold().view.number > view_->spec.number) {
-    lost({ErrorCode::peer_lost, "the other devices have formed a view without this one"});
+    lost({ErrorCode::peer_lost, "the other devices have formed a view without this one"}, true);
     return false;
   }
   if (in_round && parts_.donor != nullptr)
@@ -206,7 +207,7 @@ Turn Worker::drain() {
   control_.regrouped = decision.regroup;
   view_.reset();
   put_batch_back();
-  return form_again(why);
+  return form_again(who.empty() ? ViewEnd::joined : ViewEnd::left, why);
 }
 
 /// The group continues without this device, so what it has not sent is lost.
@@ -225,8 +226,8 @@ void Worker::put_batch_back() {
 
 /// The view is over. Puts its rows back; the unfinished round has changed neither state nor gradient. A
 /// leaving device ignores lost peers. A wrong state or message ends the view for all, and no device unless
-/// the others accuse it a second time.
-Turn Worker::lost(Error error) {  // by value: the view owns the original
+/// the others accuse it a second time. `left_out`: the others go on without this device.
+Turn Worker::lost(Error error, bool left_out) {  // by value: the view owns the original
   if (view_ && view_->session) report_.metrics().rounds_failed.add(1);
   const auto members = view_ ? departure_after(error, view_->spec) : sync::membership::Departure();
   view_.reset();
@@ -237,7 +238,9 @@ Turn Worker::lost(Error error) {  // by value: the view owns the original
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
   const bool wrong = error.code == ErrorCode::protocol || error.code == ErrorCode::diverged;
   const bool goes_on = !end_requested() && config_.reform;
-  if (goes_on && (others || (wrong && !error.blamed.empty()))) return form_again(error.message, members);
+  const ViewEnd reason = left_out ? ViewEnd::left_out : wrong ? ViewEnd::wrong : ViewEnd::lost;
+  if (goes_on && (others || (wrong && !error.blamed.empty())))
+    return form_again(reason, error.message, members);
   if (goes_on && error.code == ErrorCode::diverged) return reload_committed(error);
   error.message +=
       "; the rows of the unfinished round are back in the buffer, and the state is the one after step " +
@@ -259,11 +262,11 @@ Turn Worker::leave_alone() {
 }
 
 /// The process outlives its views: source, buffer, state and pages stay while the group forms again.
-Turn Worker::form_again(const std::string& why, const sync::membership::Departure& members) {
+Turn Worker::form_again(ViewEnd reason, const std::string& why, const sync::membership::Departure& members) {
   parts_.status.world = 0;
   parts_.log.write(Level::warn, "the view has ended; forming the next one",
                    {{"why", why}, {"state", text_of(parts_.state->stamp)}});
-  parts_.status.set_view_ended(why);
+  parts_.status.end_view(reason, why);
   if (auto held = entry_.announce_state(); !held) return end(held.error());
   auto departure = members;
   if (parts_.donor != nullptr) departure.copied = parts_.donor->end(parts_.state->stamp);

@@ -209,6 +209,7 @@ std::string host_of(const std::string& listen) {
 void log_identity(Process& p, const Config& config) {
   publish_build_info(*p.metrics, build_info(devices::numeric_library_facts()));
   publish_device_info(*p.metrics, config.device.id, config.model.name, config.job.name);
+  publish_group_sizes(*p.metrics, config.job.devices);
   p.log->write(Level::info, "starting",
                {{"job", config.job.name},
                 {"device", config.device.id},

@@ -13,7 +13,8 @@ constexpr double patience_s = 60;
 enum class Doing : std::uint8_t { something, forming, idle };
 
 bool is_forming(NodeState state) {
-  return state == NodeState::forming || state == NodeState::joining || state == NodeState::paused;
+  return state == NodeState::forming || state == NodeState::joining || state == NodeState::cooling_down ||
+         state == NodeState::paused;
 }
 
 /// Returns the common activity of all live devices; `something` if activities differ or a device works.

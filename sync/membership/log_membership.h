@@ -46,6 +46,7 @@ class LogMembership final : public Membership {
   void copy_failed() override { ++next_ready_.copy.failed; }
   [[nodiscard]] std::uint64_t failed_copies() const override { return next_ready_.copy.failed; }
   [[nodiscard]] bool joining() const override;
+  [[nodiscard]] bool cooling_down() const override;
   [[nodiscard]] bool below_min() const override;
   [[nodiscard]] std::vector<std::string> waiting_for() const override;
   [[nodiscard]] const Committed& committed() const override { return committed_; }

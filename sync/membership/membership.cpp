@@ -333,6 +333,13 @@ bool LogMembership::joining() const {
   return me != fold_.devices.end() && !is_of_last_view(fold_, me->second) && view_stands(fold_);
 }
 
+/// A group below its least size takes devices that cool down, too.
+bool LogMembership::cooling_down() const {
+  if (in_view_ || !session_.known() || below_min()) return false;
+  const auto me = fold_.devices.find(config_.hello.device);
+  return me != fold_.devices.end() && is_cooling(fold_, me->second);
+}
+
 bool LogMembership::below_min() const {
   const GroupSizes& sizes = config_.hello.devices;
   if (in_view_ || sizes.is_fixed() || fold_.view.config_hash.empty() || view_stands(fold_)) return false;

@@ -110,6 +110,8 @@ class Membership : public AddressBook {
   [[nodiscard]] virtual std::uint64_t failed_copies() const = 0;
   /// Whether the group trains without this device, which waits to join it.
   [[nodiscard]] virtual bool joining() const = 0;
+  /// Whether this device must not join yet, because it was lost again and again.
+  [[nodiscard]] virtual bool cooling_down() const = 0;
   /// Whether a group that changes its size has been formed, and has too few devices to continue.
   [[nodiscard]] virtual bool below_min() const = 0;
   /// Ids of the devices that the next view waits for, or one phrase with a different reason; for users.

@@ -88,7 +88,7 @@ std::vector<std::string> LogMembership::waiting_for() const {
   if (!session_.known() && me != fold_.devices.end())
     return {"a record of the earlier session of " + place_of(me->second.hello) + ": " +
             text_of(cannot_replace(fold_, config_.hello))};
-  if (me != fold_.devices.end() && is_cooling(fold_, me->second)) return {why_cooling(fold_, me->second)};
+  if (cooling_down()) return {why_cooling(fold_, me->second)};
   if (joining()) return {group_to_join(fold_, config_.hello.devices)};
   const GroupSizes& sizes = config_.hello.devices;
   // If enough devices have written READY, the missing ones did not repeat theirs.

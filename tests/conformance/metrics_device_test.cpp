@@ -40,6 +40,7 @@ TEST_CASE("Measured: what a device says of itself") {
                              .cuda = "none",
                              .arch = "mips"});
   publish_device_info(*sink, "a", "lenet5", "mnist");
+  publish_group_sizes(*sink, {2, 8, 16});
   MemoryPlan plan;
   plan.parts = {{.name = "row_buffer", .bytes = 4096, .key = "buffer.rows"},
                 {.name = "batch", .bytes = 512, .key = "batch.max"}};

@@ -82,8 +82,15 @@ struct Measured {
 }  // namespace
 
 struct MeasuredGroup::State {
-  State(Duration latency, Duration deadline)
-      : network({.latency = latency}, {.progress_deadline = deadline}) {}
+  State(const runtime::LoadedConfig& loaded, const runtime::Catalog& catalog,
+        const runtime::StopAfter& stop_after, Duration latency)
+      : loaded(loaded),
+        catalog(catalog),
+        stop_after(stop_after),
+        network({.latency = latency}, {.progress_deadline = loaded.config.sync.deadline}) {}
+  const runtime::LoadedConfig loaded;
+  const runtime::Catalog catalog;
+  const runtime::StopAfter stop_after;
   runtime::SimRunner runner;
   sync::membership::MemoryLog log;
   sync::MemoryNetwork network;
@@ -93,38 +100,51 @@ struct MeasuredGroup::State {
 MeasuredGroup::MeasuredGroup(const runtime::LoadedConfig& loaded, const runtime::Catalog& catalog,
                              const runtime::StopAfter& stop_after, std::vector<Device> devices,
                              Duration latency)
-    : state_(std::make_unique<State>(latency, loaded.config.sync.deadline)) {
+    : state_(std::make_unique<State>(loaded, catalog, stop_after, latency)) {
+  for (const Device& device : devices) join(device);
+}
+
+void MeasuredGroup::join(const Device& device) {
   auto& runner = state_->runner;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto partition = static_cast<std::int32_t>(i);
-    auto measured = std::make_unique<Measured>(runner);
-    Measured& d = *measured;
-    runtime::LoadedConfig own = loaded;
-    own.config.device.id = devices[i].id;
-    own.config.source.claims = {{own.config.source.topics.front(), partition}};
-    d.text = {devices[i].id, own.config.job.name, own.config.model.name, own.config.source.topics};
-    d.node = or_die(runtime::Node::build(
-        own, {.stop_after = stop_after}, catalog,
-        {.ingest_clock = d.ingest_clock,
-         .worker_clock = d.worker_clock,
-         .ingest_wake = d.ingest_wake,
-         .worker_wake = d.worker_wake,
-         .source = source_of(devices[i], partition, d.ingest_clock),
-         .device = devices::make_modeled_device(devices[i].profile, d.worker_clock),
-         .log = state_->log.open(),
-         .connect = state_->network.connect_for(d.worker_clock),
-         .metrics = *d.sink,
-         .logger = *d.log,
-         .decisions = runtime::show_on_board(runtime::make_null_decision_log(), d.board, *d.sink),
-         .stop = d.stop,
-         .nonce_seed = derive_seed(own.config.job.seed, "nonce", i),
-         .checkpoint_wake = &d.saver_wake,
-         .checkpoints = d.folder.path().string()}));
-    runner.add(d.node->ingest(), d.ingest_clock, d.ingest_wake);
-    runner.add(d.node->worker(), d.worker_clock, d.worker_wake);
-    runner.add(*d.node->checkpoints(), d.saver_clock, d.saver_wake);
-    state_->devices.push_back(std::move(measured));
-  }
+  const std::size_t i = state_->devices.size();
+  const auto partition = static_cast<std::int32_t>(i);
+  auto measured = std::make_unique<Measured>(runner);
+  Measured& d = *measured;
+  for (VirtualClock* clock : {&d.ingest_clock, &d.worker_clock, &d.saver_clock})
+    clock->advance_by(runner.now() - clock->now());
+  runtime::LoadedConfig own = state_->loaded;
+  own.config.device.id = device.id;
+  own.config.source.claims = {{own.config.source.topics.front(), partition}};
+  d.text = {device.id, own.config.job.name, own.config.model.name, own.config.source.topics};
+  d.node = or_die(runtime::Node::build(
+      own, {.stop_after = state_->stop_after}, state_->catalog,
+      {.ingest_clock = d.ingest_clock,
+       .worker_clock = d.worker_clock,
+       .ingest_wake = d.ingest_wake,
+       .worker_wake = d.worker_wake,
+       .source = source_of(device, partition, d.ingest_clock),
+       .device = devices::make_modeled_device(device.profile, d.worker_clock),
+       .log = state_->log.open(),
+       .connect = state_->network.connect_for(d.worker_clock),
+       .metrics = *d.sink,
+       .logger = *d.log,
+       .decisions = runtime::show_on_board(runtime::make_null_decision_log(), d.board, *d.sink),
+       .stop = d.stop,
+       .nonce_seed = derive_seed(own.config.job.seed, "nonce", i),
+       .checkpoint_wake = &d.saver_wake,
+       .checkpoints = d.folder.path().string()}));
+  runner.add(d.node->ingest(), d.ingest_clock, d.ingest_wake);
+  runner.add(d.node->worker(), d.worker_clock, d.worker_wake);
+  runner.add(*d.node->checkpoints(), d.saver_clock, d.saver_wake);
+  state_->devices.push_back(std::move(measured));
+}
+
+void MeasuredGroup::stop(std::size_t device) {
+  state_->devices.at(device)->stop.store(1);
+}
+
+void MeasuredGroup::run_to(double second) {
+  state_->runner.run_until([&] { return seconds() >= second; });
 }
 
 MeasuredGroup::~MeasuredGroup() = default;

@@ -35,6 +35,12 @@ class MeasuredGroup {
 
   /// Adds bytes to the control log before the group's own records.
   void append_to_log(const std::string& bytes);
+  /// Starts another device of the job now. It reads the partition after those of the earlier ones.
+  void join(const Device& device);
+  /// Requests a device to stop, as a signal does.
+  void stop(std::size_t device);
+  /// Runs until this second; all may go on.
+  void run_to(double second);
   /// Runs until all have ended, and `seconds_longer` more; fails the test after 100 s.
   void run(double seconds_longer);
   [[nodiscard]] double seconds() const;

@@ -124,6 +124,27 @@ TEST_CASE("Status: why the last view ended, and how long the group made no step"
   CHECK(change_in(report) == "  change    rank 2 (c) is lost; 2.5 s without a step");
 }
 
+TEST_CASE(
+    "Status and top: joining, cooling down and paused are shown with what they wait for, and no fault") {
+  for (const auto& [state, condition] :
+       {std::pair("joining", "joining"), std::pair("cooling down", "cooling_down"),
+        std::pair("paused", "paused")}) {
+    const std::string phrase = std::string(state) + ": waiting for c";
+    const auto report = read_node_report(
+        R"({"id":"b","world":0,"state":")" + std::string(state) + R"(","phrase":")" + phrase +
+            R"(","view_ended":"device c left the group","view_gap_s":0.5,"health":[{"condition":")" +
+            condition + R"(","grade":"waits","phrase":")" + phrase + R"("}]})",
+        "{}");
+    REQUIRE(report);
+    CHECK(report->trouble.empty());
+    const auto top = render_top(*report, {}, {false, false, 200});
+    CHECK(top.front() == "b (job , model ): " + phrase);
+    CHECK(top.back() == "  change    device c left the group; 500 ms without a step");
+    CHECK(render_report(*report, 200).front() == top.front());
+    CHECK(contains(render_report_line(*report), "b: " + phrase + "  | "));
+  }
+}
+
 TEST_CASE("Status: how they agree next, in words; an older device does not say") {
   NodeReport report;
   CHECK(sync_of(report).empty());

@@ -135,6 +135,13 @@ TEST_CASE(
   group.devices[0].phrase = "forming: waiting for device-2";
   CHECK(contains(render_line(group), "| device-1 forming: waiting for device-2: 795 rows/s"));
   CHECK(contains(joined(render_screen(group, {false, true, 120})), "  forming: waiting for device-2"));
+  for (const char* state : {"joining", "cooling down", "paused"}) {
+    group.devices[0].state = state;
+    group.devices[0].phrase = std::string(state) + ": waiting for device-2";
+    CHECK(forming_phrase(group) == group.devices[0].phrase);
+  }
+  group.devices[0].state = "forming";
+  group.devices[0].phrase = "forming: waiting for device-2";
   // A narrow terminal has no room for it on the device's line, so it is on the last line.
   CHECK(render_screen(group, {false, true, 70}).back() == "  forming: waiting for device-2");
 }

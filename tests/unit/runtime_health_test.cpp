@@ -126,6 +126,32 @@ TEST_CASE("Health: while the group forms a device is not ready, and repeats whom
   CHECK(it.why() == "forming");
 }
 
+TEST_CASE(
+    "Health: joining, cooling down and paused are conditions of their own; in a view none of them holds") {
+  Patient it;
+  it.status.world = 0;
+  const auto says = [&](NodeState state, const char* phrase) {
+    it.status.state = state;
+    it.status.set_phrase(phrase);
+    it.wait(1s);
+    CHECK(it.why() == (*phrase == 0 ? std::string(name_of(state)) : phrase));
+    return it.holding();
+  };
+  CHECK(says(NodeState::joining, "joining: waiting for a place") == "joining");
+  CHECK(says(NodeState::cooling_down, "cooling down: waiting for 12 s to pass") == "cooling_down");
+  CHECK(says(NodeState::cooling_down, "") == "cooling_down");
+  CHECK(says(NodeState::paused, "paused: waiting for c") == "paused");
+  CHECK(says(NodeState::connecting, "connecting to a, b") == "forming");
+  for (const char* name : {"forming", "joining", "cooling_down", "paused"})
+    CHECK_MESSAGE(is_phrase_of_state(name), name);
+  CHECK_FALSE(is_phrase_of_state("not_announced"));
+  CHECK_FALSE(is_phrase_of_state("some condition of a later release"));
+  it.status.world = 2;
+  it.status.state = NodeState::training;
+  it.wait(1s);
+  CHECK(it.ready());
+}
+
 TEST_CASE("Health: brokers that cannot be reached, and states that nobody hears of, are in their own words") {
   Patient it;
   it.status.set_source_trouble("no broker of k:1 can be reached (refused)");

@@ -34,7 +34,8 @@ void fill(NodeStatus& s) {
   s.lag_records = 12;
   s.view = 2;
   s.view_gap_s = 0.375;
-  s.set_view_ended("peer c is lost");
+  s.view_gaps_s += 1.625;
+  s.end_view(ViewEnd::lost, "peer c is lost");
   s.rank = 1;
   s.world = 4;
   s.rounds += 8;
@@ -87,7 +88,11 @@ TEST_CASE("NodeStatus: every state has a name of its own") {
   std::set<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(NodeState::failed); ++i)
     names.insert(name_of(static_cast<NodeState>(i)));
-  CHECK(names.size() == 10);
+  CHECK(names.size() == 11);
+  CHECK(!names.contains("unknown"));
+  names.clear();
+  for (std::size_t i = 0; i < view_ends; ++i) names.insert(name_of(static_cast<ViewEnd>(i)));
+  CHECK(names.size() == view_ends);
   CHECK(!names.contains("unknown"));
 }
 
@@ -96,7 +101,8 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
   fill(status);
   const Json page = Json::parse(status_json(status, {"device-1", "demo", "lenet5", {"mnist"}}));
   const Json expected = Json::parse(R"({"id":"device-1","job":"demo","model":"lenet5","state":"training",
-    "phrase":"round 7","view_ended":"peer c is lost","view_gap_s":0.375,"ready":false,"health":[{"condition":"topic_gone","grade":"useless","phrase":"topic \"t\" is gone"}],"view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
+    "phrase":"round 7","view_ended":"peer c is lost","view_changes":{"lost":1,"left":0,"joined":0,"left_out":0,"wrong":0,
+    "rolled_back":0,"not_connected":0},"view_gaps_s":1.625,"view_gap_s":0.375,"ready":false,"health":[{"condition":"topic_gone","grade":"useless","phrase":"topic \"t\" is gone"}],"view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
     "loss":0.25,"accuracy":0.9,"held_out_accuracy":0.75,"unclaimed_partitions":["mnist:1"],
     "marks":[],"own":{"rows":1000,"loss":0.5,"accuracy":0.99,"largest_class":"ok","largest_class_share":0.99,"classes":[
     {"class":"ok","rows":990,"predicted":984,"right":495,"recall":0.5,"precision":0.5030487804878049},

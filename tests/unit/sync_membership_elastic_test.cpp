@@ -532,12 +532,15 @@ TEST_CASE("Cool-down: one that is lost again and again waits, says how long, and
     lose_d();
     CHECK_FALSE(g.nodes.at("a").membership->joiner_waits());
     CHECK(g.nodes.at("d").membership->joining());
+    CHECK(g.nodes.at("d").membership->cooling_down());
+    CHECK_FALSE(g.nodes.at("a").membership->cooling_down());
     const auto why = g.nodes.at("d").membership->waiting_for();
     CHECK(why.front().starts_with(std::to_string(wait.count()) + " s to pass: it was lost "));
     CHECK_FALSE(take_in());
     CHECK(g.formed(abc));
     g.run(wait + 6s);
     CHECK(g.nodes.at("a").membership->joiner_waits());
+    CHECK_FALSE(g.nodes.at("d").membership->cooling_down());
     CHECK(take_in());
   }
 }

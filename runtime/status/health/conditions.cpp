@@ -87,10 +87,23 @@ std::string partition_unread(const VitalSigns& s) {
   return listed(unread, "; ");
 }
 
-std::string forming(const VitalSigns& s) {
+/// What a device outside a view does; empty if it is in a view.
+std::string outside_a_view(const VitalSigns& s) {
   if (s.state == NodeState::failed || s.state == NodeState::stopping || s.world == 0)
     return s.phrase.empty() ? std::string(rivulet::runtime::name_of(s.state)) : s.phrase;
   return "";
+}
+
+/// The same, if it is in `state`.
+template <NodeState state>
+std::string in_state(const VitalSigns& s) {
+  return s.state == state ? outside_a_view(s) : "";
+}
+
+std::string forming(const VitalSigns& s) {
+  const bool another =
+      s.state == NodeState::joining || s.state == NodeState::cooling_down || s.state == NodeState::paused;
+  return another ? "" : outside_a_view(s);
 }
 
 std::string rows_refused(const VitalSigns& s) {
@@ -187,7 +200,10 @@ constexpr std::array all_conditions{
     Condition{"loss_out_of_range", Grade::useless, loss_out_of_range},
     Condition{"no_synchronization", Grade::useless, no_synchronization},
     Condition{"not_announced", Grade::waits, not_announced},
-    Condition{"forming", Grade::waits, forming},
+    Condition{"forming", Grade::waits, forming, true},
+    Condition{"joining", Grade::waits, in_state<NodeState::joining>, true},
+    Condition{"cooling_down", Grade::waits, in_state<NodeState::cooling_down>, true},
+    Condition{"paused", Grade::waits, in_state<NodeState::paused>, true},
     Condition{"not_saved", Grade::impaired, not_saved},
     Condition{"partitions_unclaimed", Grade::impaired, partitions_unclaimed},
     Condition{"stream_silent", Grade::impaired, stream_silent},
@@ -205,6 +221,11 @@ bool BadRun::hopeless() const noexcept {
 
 std::span<const Condition> conditions() noexcept {
   return all_conditions;
+}
+
+bool is_phrase_of_state(std::string_view condition) noexcept {
+  const auto* const found = std::ranges::find(all_conditions, condition, &Condition::name);
+  return found != all_conditions.end() && found->of_state;
 }
 
 Health judge(const VitalSigns& signs) {

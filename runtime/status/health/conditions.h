@@ -72,10 +72,14 @@ struct Condition {
   Grade grade;
   /// Returns why the condition holds; empty if it does not.
   std::string (*phrase)(const VitalSigns&);
+  bool of_state = false;  ///< its phrase is that of the device's state
 };
 
 /// Returns all conditions. Those that explain others come first.
 std::span<const Condition> conditions() noexcept;
+
+/// Whether a condition only repeats the phrase of the device's state; false if there is none of that name.
+bool is_phrase_of_state(std::string_view condition) noexcept;
 
 /// Returns the conditions that hold. Pure.
 Health judge(const VitalSigns& signs);

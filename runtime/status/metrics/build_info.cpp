@@ -52,4 +52,10 @@ void publish_device_info(MetricsSink& metrics, const std::string& device, const 
   metrics.gauge("device_info", {{"device", device}, {"model", model}, {"rivulet_job", job}}).set(1);
 }
 
+void publish_group_sizes(MetricsSink& metrics, const GroupSizes& sizes) {
+  metrics.gauge("job_devices", {{"size", "min"}}).set(sizes.min);
+  metrics.gauge("job_devices", {{"size", "wanted"}}).set(sizes.wanted);
+  metrics.gauge("job_devices", {{"size", "max"}}).set(sizes.max);
+}
+
 }  // namespace rivulet::runtime

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/group_sizes.h"
 #include "core/metrics.h"
 
 namespace rivulet::runtime {
@@ -22,5 +23,6 @@ BuildInfo build_info(std::span<const std::pair<std::string, std::string>> facts)
 void publish_build_info(MetricsSink& metrics, const BuildInfo& info);
 void publish_device_info(MetricsSink& metrics, const std::string& device, const std::string& model,
                          const std::string& job);
+void publish_group_sizes(MetricsSink& metrics, const GroupSizes& sizes);
 
 }  // namespace rivulet::runtime

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "runtime/status/health/conditions.h"
+
 namespace rivulet::runtime {
 namespace {
 
@@ -73,7 +75,7 @@ void read_device(const ReadJson& s, NodeReport& out) {
     const auto phrase = text_in(finding, "phrase");
     if (text_in(finding, "grade") == "impaired")
       out.impaired.push_back(phrase);
-    else if (text_in(finding, "condition") != "forming")
+    else if (!is_phrase_of_state(text_in(finding, "condition")))
       out.trouble += (out.trouble.empty() ? "" : "; ") + phrase;
   }
   out.digest = text_in(s, "digest");

@@ -58,7 +58,7 @@ struct NodeReport {
   std::string state;       ///< NodeState
   std::string phrase;      ///< "forming: waiting for c"; empty while it trains
   std::string view_ended;  ///< why its last view ended; empty if none has
-  std::string trouble;     ///< why it is not ready, other than forming; empty if nothing else prevents it
+  std::string trouble;     ///< why it is not ready, besides its state; empty if nothing else prevents it
   std::vector<std::string> impaired;  ///< findings that do not affect readiness
   std::string digest;
   // The values of core/metrics.def.
