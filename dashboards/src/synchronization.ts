@@ -44,6 +44,49 @@ const whole = {
       ],
       rename: { Value: 'rank', rivulet_job: 'Rivulet job', job: 'Prometheus job' },
     }),
+    lines({
+      title: 'Size of the group',
+      width: 6,
+      description: `Devices that train together: maximum over the devices. Below min (job.devices) the group pauses; wanted is the usual
+        number; above max further devices wait. All three are equal if the size is fixed.`,
+      unit: units.Short,
+      queries: [
+        [maxBy('job', rivulet('collective_world_size')), 'present {{job}}'],
+        [maxBy('job, size', rivulet('job_devices')), '{{size}} {{job}}'],
+      ],
+    }),
+    lines({
+      title: 'Changes of the group, by reason',
+      width: 6,
+      description: `Views that ended while the group went on: maximum over the devices. lost: a member did not answer; left: it was
+        stopped; joined: devices joined; left_out: the others went on without this device; wrong: messages or states differed;
+        rolled_back: the model had diverged; not_connected: the devices of a view could not be connected.`,
+      unit: units.Short,
+      queries: [[maxBy('job, reason', increase('collective_view_changes_total')), '{{reason}} {{job}}']],
+    }),
+    lines({
+      title: 'Time without a step, at changes',
+      width: 6,
+      description: `Mean from the last step of a view to the first of the next, by device. It includes the time in which the group paused,
+        or had no rows.`,
+      unit: units.Seconds,
+      queries: [[mean('instance', 'collective_view_gap_seconds'), '{{instance}}']],
+      mayBeEmpty: 'no view has changed.',
+    }),
+    lines({
+      title: 'Waits for the group',
+      width: 6,
+      description: `Devices outside a view, by condition. joining: the group trains, and takes it in soon, or when it has a place;
+        cooling_down: it was lost again and again, and must wait; paused: the group has fewer devices than min; forming: all others.`,
+      unit: units.Short,
+      max: 1,
+      queries: [
+        [
+          maxBy('instance, condition', rivulet('health_condition', 'condition=~"forming|joining|cooling_down|paused"')),
+          '{{condition}} {{instance}}',
+        ],
+      ],
+    }),
   ],
 };
 
