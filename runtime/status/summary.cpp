@@ -107,6 +107,9 @@ std::string to_json(const Summary& summary) {
   out["edge_ratio"] = summary.edge_ratio() ? Json(*summary.edge_ratio()) : Json(nullptr);
   out["devices"] = Json::array();
   for (const DeviceSummary& device : summary.devices) out["devices"].push_back(device_json(device));
+  for (const GroupChange& change : summary.changes)
+    out["changes"].push_back(
+        {{"at_s", change.at_s}, {"what", change.what}, {"device", change.device}, {"gap_s", change.gap_s}});
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

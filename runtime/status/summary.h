@@ -25,6 +25,14 @@ struct DeviceSummary {
   std::optional<std::uint64_t> restarts;
 };
 
+/// A change of an elastic group that the demo caused.
+struct GroupChange {
+  double at_s = 0;   ///< seconds after the group formed
+  std::string what;  ///< killed | added | stopped
+  std::string device;
+  double gap_s = not_measured;  ///< time in which the other devices made no step; null in JSON
+};
+
 /// Summary of a training command: with --json, the last line of stdout.
 struct Summary {
   std::uint64_t rounds = 0;                          ///< applied rounds
@@ -34,6 +42,7 @@ struct Summary {
   bool parameters_equal = true;                      ///< true if all compared digests are equal
   std::uint64_t digests_compared = 0;
   std::vector<DeviceSummary> devices;
+  std::vector<GroupChange> changes;  ///< only in rivulet demo --elastic
 
   /// Returns the scores over the last rows of all devices.
   [[nodiscard]] OwnScores last_rows() const;
@@ -44,9 +53,11 @@ struct Summary {
   [[nodiscard]] std::optional<double> edge_ratio() const;
 };
 
-/// Renders one line of JSON with exactly these keys. Unknown accuracy is null.
+/// Renders one line of JSON with exactly these keys; `changes` only if there are any. Unknown accuracy is
+/// null.
 std::string to_json(const Summary& summary);
-/// Parses the output of to_json(); nullopt for any other input. The demo reads its devices with it.
+/// Parses the output of to_json(), without `changes`; nullopt for any other input. The demo reads its devices
+/// with it.
 std::optional<Summary> summary_from_json(const std::string& line);
 
 }  // namespace rivulet::runtime

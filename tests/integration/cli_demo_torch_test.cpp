@@ -18,9 +18,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::unique_ptr<Process> start_demo(const std::vector<std::string>& arguments) {
+std::unique_ptr<Process> start_demo(const std::vector<std::string>& arguments,
+                                    const std::string& rates = "400,100") {
   ProcessOptions options;
-  options.command = {rivulet_binary(), "demo", "--model", "linear", "--devices", "2", "--rates", "400,100"};
+  options.command = {rivulet_binary(), "demo", "--model", "linear", "--rates", rates};
   options.command.insert(options.command.end(), arguments.begin(), arguments.end());
   auto demo = Process::start(options);
   REQUIRE(demo);
@@ -131,4 +132,41 @@ TEST_CASE("Demo: a broker that is not there is said within seconds") {
   CHECK(ended->code == 69);
   CHECK(contains(demo->errors(), "cannot create topic rivulet-demo-"));
   CHECK(contains(demo->errors(), address + " did not answer the request within 8 s"));
+}
+
+TEST_CASE(
+    "Demo: an elastic group loses a device for good, gains one and lets one go, and ends with equal models") {
+  const TempDir folder;
+  const auto kept = folder.path() / "kept";
+  auto demo = start_demo({"--elastic", "--seconds", "30", "--json", "--keep", kept.string()}, "400,200,100");
+  const auto ended = demo->wait(100s);
+  REQUIRE(ended);
+  INFO(demo->errors());
+  CHECK(ended->code == 0);
+  const auto summary = nlohmann::json::parse(last_line(demo->output()));
+  CHECK(summary["parameters_equal"] == true);
+  std::vector<std::string> what;
+  for (const auto& change : summary["changes"]) {
+    what.push_back(change["what"]);
+    CHECK(change["gap_s"].get<double>() > 0);
+  }
+  REQUIRE(what == std::vector<std::string>{"killed", "added", "stopped"});
+  const std::string killed = summary["changes"][0]["device"];
+  const std::string stopped = summary["changes"][2]["device"];
+  CHECK(summary["changes"][1]["device"] == "device-4");
+  REQUIRE(summary["devices"].size() == 4);
+  for (const auto& device : summary["devices"]) {
+    const std::string id = device["id"];
+    CAPTURE(id);
+    CHECK(device["restarts"] == 0);
+    CHECK(device["rows_trained"].get<double>() >
+          0);  // those of device-4 are in the partition of the dead one
+    CHECK(std::filesystem::exists(kept / id / "final.state") == (id != killed));
+    const bool stays = id != killed && id != stopped;
+    CHECK((device["digest"] == summary["devices"][0]["digest"]) == stays);
+  }
+  CHECK(contains(demo->errors(), "pulling the plug of " + killed));
+  CHECK(contains(demo->errors(), "which takes the partition of " + killed));
+  CHECK(contains(demo->errors(), stopped + " was stopped, and left; the others made no step for "));
+  CHECK(contains(demo->errors(), "every row is accounted for"));
 }

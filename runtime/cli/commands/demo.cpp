@@ -20,6 +20,7 @@ constexpr const char* demo_footer = R"(Examples:
   rivulet demo                                    four devices, MNIST at 800, 400, 200 and 100 rows/s, 40 seconds
   rivulet demo --devices 2 --rates 1000,50        streams with very different rates
   rivulet demo --model mlp --seconds 15 --seed 7
+  rivulet demo --elastic                          kills a device for good, adds one, stops one; the others train on
   rivulet demo --keep /tmp/demo                   keeps configuration, logs and final states there
   rivulet demo --brokers localhost:9092           on your Kafka; the topics are named rivulet-demo-<pid>
   rivulet demo --json | tail -1                   the summary as one JSON object
@@ -54,6 +55,8 @@ class DemoCommand final : public Command {
     app_->add_option("--brokers", options_.brokers,
                      "existing Kafka brokers to use instead of the embedded broker")
         ->type_name("HOST:PORT");
+    app_->add_flag("--elastic", options_.elastic,
+                   "kill a device for good, add another and stop a third while the group trains");
     app_->add_flag("--json", json_, "print the summary as one JSON object, on the last line of stdout");
     app_->footer(demo_footer);
   }
@@ -81,8 +84,9 @@ class DemoCommand final : public Command {
     auto& show = json_ ? terminal.err : draws ? terminal.out_screen() : terminal.out;
     show << fmt::format("{} devices, streams of {} rows/s, from second {:g} on {}; {:g} s; Ctrl-C stops it\n",
                         plan.devices(), text_of(plan.rates), plan.change_at, text_of(plan.second_rates),
-                        plan.seconds)
-         << std::flush;
+                        plan.seconds);
+    if (plan.elastic) show << words_of_plan(*plan.elastic) << '\n';
+    show << std::flush;
     Demo demo(plan, terminal, show, draws, stop);
     const auto outcome = demo.play();
     return report(terminal, show, plan, outcome);
@@ -93,11 +97,19 @@ class DemoCommand final : public Command {
     ConfigInput input;
     if (std::filesystem::exists(job_file(plan))) input.file = job_file(plan).string();
     input.flags = {{"job.name", toml_string(plan.job)},
-                   {"job.devices", std::to_string(plan.devices())},
+                   {"job.devices", job_devices(plan)},
                    {"model.name", toml_string(plan.model)},
                    {"source.topics", "[" + toml_string(plan.topic) + "]"},
                    {"source.kafka.properties.bootstrap.servers", toml_string(brokers)}};
     return load_config(input);
+  }
+
+  static std::string words_of_plan(const ElasticPlan& elastic) {
+    return fmt::format(
+        "second {:g}: {} is killed for good; {:g}: {} takes its partition; {:g}: {} is stopped; the others "
+        "train on",
+        elastic.kill_at, device_name(elastic.killed), elastic.add_at, device_name(elastic.added),
+        elastic.stop_at, device_name(elastic.stopped));
   }
 
   static std::string text_of(const std::vector<double>& rates) {
@@ -108,6 +120,7 @@ class DemoCommand final : public Command {
 
   ExitCode report(Terminal& terminal, std::ostream& show, const DemoPlan& plan, const DemoOutcome& outcome) {
     auto summary = merge_summaries(outcome.summaries);
+    summary.changes = outcome.changes;
     const bool played = static_cast<bool>(outcome.played);
     const bool interrupted = !played && outcome.played.error().code == ErrorCode::cancelled;
     const auto measured = played ? measure_all(plan, summary) : measure_remainder(plan);
@@ -116,6 +129,7 @@ class DemoCommand final : public Command {
     show << '\n' << headline(outcome, interrupted) << '\n';
     if (!played && !interrupted) report_error(terminal, outcome.played.error());
     if (!summary.devices.empty()) print_summary(summary, show);
+    print_changes(show, outcome, played);
     print_measured(show, summary, measured, played);
     const auto books = played ? check_ledger(plan, outcome) : Result<std::string>(std::string());
     if (!books) show << "  error: " << books.error().message << '\n';
@@ -124,7 +138,8 @@ class DemoCommand final : public Command {
     if (plan.keep) show << "Configuration, logs and final states are in " << plan.directory.string() << '\n';
     if (json_) terminal.out << to_json(summary) << '\n';
     if (!played) return interrupted ? ExitCode::ok : exit_code_for(outcome.played.error().code);
-    const bool good = measured && books && summary.parameters_equal && outcome.complete;
+    const bool good =
+        measured && books && summary.parameters_equal && outcome.complete && outcome.changes_complete;
     return good ? ExitCode::ok : ExitCode::failure;
   }
 
@@ -139,12 +154,13 @@ class DemoCommand final : public Command {
     return (device_directory(plan, device) / "final.state").string();
   }
 
-  /// Reads and compares the final states of all devices, and evaluates one.
+  /// Reads and compares the final states of all devices that have stayed, and evaluates one.
   static Result<Evaluation> measure_all(const DemoPlan& plan, Summary& summary) {
     const auto loaded = configuration_of(plan, plan.brokers);
     auto first = evaluate_state_file(loaded, state_of(plan, 0), plan.data);
     if (!first) return first.error();
-    for (std::size_t i = 1; i < plan.devices(); ++i) {
+    for (std::size_t i = 1; i < plan.processes(); ++i) {
+      if (!plan.stays(i)) continue;
       const auto digest = digest_of_state_file(loaded, state_of(plan, i));
       if (!digest) return digest.error();
       ++summary.digests_compared;
@@ -175,6 +191,13 @@ class DemoCommand final : public Command {
       return evaluate_state_file(configuration_of(plan, plan.brokers), state_of(plan, i), plan.data);
     }
     return Error{ErrorCode::io, "no device saved a final state to evaluate"};
+  }
+
+  static void print_changes(std::ostream& show, const DemoOutcome& outcome, bool played) {
+    for (const GroupChange& change : outcome.changes)
+      show << fmt::format("  second {:.1f}: {}\n", change.at_s, words_of_change(change));
+    if (played && !outcome.changes_complete)
+      show << "  error: the training time was over before the group had continued from every change\n";
   }
 
   static void print_measured(std::ostream& show, const Summary& summary, const Result<Evaluation>& measured,

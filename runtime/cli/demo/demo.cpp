@@ -65,9 +65,10 @@ Demo::Demo(DemoPlan& plan, const Terminal& terminal, std::ostream& show, bool re
     view_.devices.emplace_back();
     view_.devices.back().id = device_name(i);
   }
-  trained_.resize(plan.devices());
-  lives_.resize(plan.devices());
-  devices_.reserve(plan.devices());
+  trained_.resize(plan.processes());
+  lives_.resize(plan.processes());
+  devices_.reserve(plan.processes());
+  if (plan.elastic) script_.emplace(*plan.elastic);
 }
 
 DemoOutcome Demo::play() {
@@ -136,22 +137,28 @@ Status Demo::start_broker() {
 
 Status Demo::start_devices() {
   if (auto status = write_file(job_file(plan_), job_file_text(plan_)); !status) return status;
-  for (std::size_t i = 0; i < plan_.devices(); ++i) {
-    std::error_code error;
-    std::filesystem::create_directories(device_directory(plan_, i), error);
-    auto child = start_child(device_name(i), device_arguments(plan_, i, plan_.seconds));
-    if (!child) return child.error();
-    devices_.push_back(std::move(child).value());
-    view_.devices[i].pid = devices_.back().pid();
-  }
-  last_start_ = clock_.now();
-  view_.hint =
-      "try a failure: kill -9 PID, of one or more devices; the demo restarts them, and the group resumes";
+  for (std::size_t i = 0; i < plan_.devices(); ++i)
+    if (auto status = start_device(i, plan_.seconds); !status) return status;
+  view_.hint = plan_.elastic ? "the demo kills a device for good, adds one and stops one; the others train on"
+                             : "try a failure: kill -9 PID, of one or more devices; the demo restarts them, "
+                               "and the group resumes";
   if (painter_) return ok();
   for (std::size_t i = 0; i < devices_.size(); ++i)
     show_ << fmt::format("{}: pid {}, status page http://127.0.0.1:{}/\n", devices_[i].name(),
                          devices_[i].pid(), plan_.http_ports[i]);
   show_ << view_.hint << '\n' << std::flush;
+  return ok();
+}
+
+/// The device with the next index.
+Status Demo::start_device(std::size_t i, double seconds) {
+  std::error_code error;
+  std::filesystem::create_directories(device_directory(plan_, i), error);
+  auto child = start_child(device_name(i), device_arguments(plan_, i, seconds));
+  if (!child) return child.error();
+  devices_.push_back(std::move(child).value());
+  view_.devices[i].pid = devices_.back().pid();
+  last_start_ = clock_.now();
   return ok();
 }
 
@@ -178,6 +185,7 @@ Status Demo::watch() {
     look();
     if (auto status = tend_devices(); !status) return status;
     if (auto status = start_feeder_when_ready(); !status) return status;
+    if (auto status = change_group(); !status) return status;
     draw();
     if (all_devices_ended()) return check_children();
     if (auto status = check_children(); !status) return status;
@@ -287,14 +295,18 @@ Summary Demo::last_seen(std::size_t i) const {
 void Demo::collect(DemoOutcome& outcome) const {
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     auto summary = summary_from_json(devices_[i].last_output_line());
-    outcome.complete = outcome.complete && summary.has_value();
+    const bool killed = lives_[i].intended_end && plan_.elastic->killed == i;
+    outcome.complete = outcome.complete && (summary.has_value() || killed);
     outcome.summaries.push_back(summary ? std::move(*summary) : last_seen(i));
     auto& said = outcome.summaries.back();
     for (auto& device : said.devices) device.restarts = static_cast<std::uint64_t>(lives_[i].restarts);
     if (i == 0 && lives_[i].restarts > 0) said.time_to_accuracy_s = time_to_accuracy_.reached();
   }
-  outcome.complete = outcome.complete && devices_.size() == plan_.devices();
+  outcome.complete = outcome.complete && devices_.size() == plan_.processes();
   outcome.seconds = to_seconds(clock_.now() - began_);
+  if (!script_) return;
+  outcome.changes = script_->changes();
+  outcome.changes_complete = script_->complete();
 }
 
 }  // namespace rivulet::runtime::cli

@@ -13,6 +13,7 @@
 #include "runtime/cli/command.h"
 #include "runtime/cli/demo/demo_fate.h"
 #include "runtime/cli/demo/demo_plan.h"
+#include "runtime/cli/demo/elastic_script.h"
 #include "runtime/cli/live_view.h"
 #include "runtime/node/run.h"
 #include "runtime/status/summary.h"
@@ -23,8 +24,10 @@ namespace rivulet::runtime::cli {
 
 /// Results of the demo's processes.
 struct DemoOutcome {
-  Status played = ok();            ///< cancelled: stopped by a signal
-  std::vector<Summary> summaries;  ///< summaries of the started devices
+  Status played = ok();              ///< cancelled: stopped by a signal
+  std::vector<Summary> summaries;    ///< summaries of the started devices
+  std::vector<GroupChange> changes;  ///< of an elastic demo
+  bool changes_complete = true;      ///< the group has continued from all of them
   /// End offsets of the partitions, queried after all devices exited.
   Result<std::vector<stream::LogEnds>> log_ends{std::vector<stream::LogEnds>{}};
   bool complete = true;  ///< all devices printed a summary; otherwise some are from the last page read
@@ -44,6 +47,7 @@ class Demo {
   [[nodiscard]] Result<std::vector<stream::LogEnds>> ends_of_logs() const;
   Status start_broker();
   Status start_devices();
+  Status start_device(std::size_t device, double seconds);
   Status start_feeder_when_ready();
   Status watch();
   Status check_children();
@@ -57,6 +61,10 @@ class Demo {
   [[nodiscard]] double seconds_left() const;
   [[nodiscard]] bool time_is_over() const;
   void print(const std::string& event);
+  // demo_changes.cpp: devices of an elastic demo that die, join and leave
+  Status change_group();
+  Status add_device(std::size_t device);
+  void end_device(std::size_t device, int signal);
   bool all_devices_ended();
   void look();  ///< polls every device's status page
   void look_at(std::size_t device);
@@ -87,9 +95,11 @@ class Demo {
     int restarts = 0;
     std::optional<TimePoint> ended_at;  ///< nullopt while it runs
     std::optional<TimePoint> start_at;  ///< time of the next start, if any
+    bool intended_end = false;          ///< the demo has killed or stopped it
   };
   std::vector<Life> lives_;  // [device]
   TimePoint last_start_{};   // last start of any device
+  std::optional<ElasticScript> script_;
   GroupView view_;
   TimeToAccuracy time_to_accuracy_;  // computed from the curve: a restarted device loses its times
   std::vector<std::deque<std::pair<double, std::uint64_t>>>

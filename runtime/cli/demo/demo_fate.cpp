@@ -17,6 +17,7 @@ bool by_own_fault(int signal) {
 }  // namespace
 
 Fate fate_of(const DeviceEnd& end) {
+  if (end.intended && (end.signal == SIGKILL || (!end.signal && end.code == 0))) return Fate::done;
   if (!end.signal && end.code != 0) return Fate::fatal;
   if (end.signal && by_own_fault(*end.signal)) return Fate::fatal;
   if (!end.signal && !end.missed) return Fate::done;

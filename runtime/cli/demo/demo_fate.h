@@ -12,6 +12,7 @@ inline constexpr int restarts_most = 20;
 struct DeviceEnd {
   int code = 0;               ///< exit code if no signal killed it
   std::optional<int> signal;  ///< signal that killed it
+  bool intended = false;      ///< the demo itself killed or stopped it
   bool missed = false;        ///< others wait for it to form a group
   int restarts = 0;           ///< earlier restarts
 };

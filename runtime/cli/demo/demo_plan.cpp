@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int elastic_seconds_least = 10;  ///< time to notice three changes
+
 Error usage(std::string message) {
   return {ErrorCode::usage, std::move(message)};
 }
@@ -112,9 +114,13 @@ Result<DemoPlan> plan_demo(const DemoOptions& options) {
   auto rates = rates_of(options);
   if (!rates) return rates.error();
   if (!(options.seconds >= 1 && options.seconds <= 86'400)) return usage("--seconds must be from 1 to 86400");
+  const std::size_t devices = rates.value().size();
+  if (options.elastic && devices < 3) return usage("--elastic requires at least 3 devices");
+  if (options.elastic && options.seconds < elastic_seconds_least)
+    return usage(fmt::format("--elastic requires --seconds of at least {}", elastic_seconds_least));
   auto data = find_demo_data(options.data);
   if (!data) return data.error();
-  auto ports = free_ports(rates.value().size());
+  auto ports = free_ports(devices + (options.elastic ? 1 : 0));
   if (!ports) return ports.error();
   auto directory = make_directory(options.keep);
   if (!directory) return directory.error();
@@ -131,6 +137,7 @@ Result<DemoPlan> plan_demo(const DemoOptions& options) {
   plan.change_at = options.seconds / 2;
   plan.model = options.model;
   plan.seed = options.seed;
+  if (options.elastic) plan.elastic = plan_elastic(devices, options.seconds, options.seed);
   plan.http_ports = std::move(ports).value();
   return plan;
 }
@@ -145,6 +152,13 @@ fs::path device_directory(const DemoPlan& plan, std::size_t index) {
 
 fs::path job_file(const DemoPlan& plan) {
   return plan.directory / "job.toml";
+}
+
+/// With fewer devices than most of the usual number nothing could be committed.
+std::string job_devices(const DemoPlan& plan) {
+  const std::size_t usual = plan.devices();
+  return plan.elastic ? fmt::format("{{ min = {}, wanted = {}, max = {} }}", usual / 2 + 1, usual, usual + 1)
+                      : std::to_string(usual);
 }
 
 std::string job_file_text(const DemoPlan& plan) {
@@ -185,7 +199,7 @@ on_peer_loss = "reform"  # if a device is killed, the demo restarts it; its peer
 [log]
 format = "logfmt"
 )",
-      toml_string(plan.job), plan.devices(), plan.seed, toml_string(plan.topic), toml_string(plan.brokers),
+      toml_string(plan.job), job_devices(plan), plan.seed, toml_string(plan.topic), toml_string(plan.brokers),
       toml_string(plan.model));
 }
 
@@ -200,7 +214,7 @@ std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t inde
                                         "--id",
                                         device_name(index),
                                         "--partitions",
-                                        std::to_string(index),
+                                        std::to_string(plan.partition_of(index)),
                                         "--data-dir",
                                         device_directory(plan, index).string(),
                                         "--http",

@@ -1,10 +1,12 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/result.h"
+#include "runtime/cli/demo/elastic_script.h"
 #include "runtime/config/config.h"
 
 namespace rivulet::runtime::cli {
@@ -16,9 +18,10 @@ struct DemoOptions {
   double seconds = 40;
   std::string model = Config::Model().name;
   std::uint64_t seed = 42;
-  std::string keep;     ///< folder to keep; empty = a temporary one
-  std::string data;     ///< empty = found next to the binary
-  std::string brokers;  ///< empty = the embedded broker
+  std::string keep;      ///< folder to keep; empty = a temporary one
+  std::string data;      ///< empty = found next to the binary
+  std::string brokers;   ///< empty = the embedded broker
+  bool elastic = false;  ///< the demo kills, adds and stops devices
 };
 
 /// All decisions made before anything starts.
@@ -36,8 +39,19 @@ struct DemoPlan {
   double change_at = 20;
   std::string model;
   std::uint64_t seed = 42;
-  std::vector<int> http_ports;  ///< [devices]
+  std::optional<ElasticPlan> elastic;  ///< none: the same devices to the end
+  std::vector<int> http_ports;         ///< [processes]
+  /// Devices at the start; each has a partition.
   [[nodiscard]] std::size_t devices() const noexcept { return rates.size(); }
+  /// Devices that are started at any time.
+  [[nodiscard]] std::size_t processes() const noexcept { return devices() + (elastic ? 1 : 0); }
+  [[nodiscard]] std::size_t partition_of(std::size_t device) const noexcept {
+    return elastic && device == elastic->added ? elastic->killed : device;
+  }
+  /// Whether the demo lets this device train to the end.
+  [[nodiscard]] bool stays(std::size_t device) const noexcept {
+    return !elastic || (device != elastic->killed && device != elastic->stopped);
+  }
 };
 
 /// Errors: usage; io (data not found, folder cannot be made).
@@ -52,6 +66,8 @@ std::vector<double> changed_rates(std::vector<double> rates);
 std::string device_name(std::size_t index);
 std::filesystem::path device_directory(const DemoPlan& plan, std::size_t index);
 std::filesystem::path job_file(const DemoPlan& plan);
+/// job.devices as TOML.
+std::string job_devices(const DemoPlan& plan);
 /// Configuration shared by all devices.
 std::string job_file_text(const DemoPlan& plan);
 

@@ -32,11 +32,14 @@ void Demo::notice_end(std::size_t i) {
   if (!devices_[i].exit_code()) return;
   if (!life.ended_at) life.ended_at = clock_.now();
   const auto end = end_of(i);
-  if (fate_of(end) != Fate::start_again) return;
-  print(words_of_end(devices_[i].name(), devices_[i].pid(), end));
-  life.start_at = clock_.now() + restart_pause;
+  const bool starts_again = fate_of(end) == Fate::start_again;
+  if (!starts_again && !end.intended) return;
   view_.devices[i].state = end.signal ? "killed" : "left";
   view_.devices[i].phrase.clear();
+  view_.devices[i].rows_per_s = 0;
+  if (!starts_again) return;
+  print(words_of_end(devices_[i].name(), devices_[i].pid(), end));
+  life.start_at = clock_.now() + restart_pause;
 }
 
 Status Demo::start_again(std::size_t i) {
@@ -57,6 +60,7 @@ DeviceEnd Demo::end_of(std::size_t i) {
   const bool for_a_while = life.ended_at && clock_.now() >= *life.ended_at + missed_after;
   return {.code = devices_[i].exit_code().value_or(0),
           .signal = devices_[i].ended_by_signal(),
+          .intended = life.intended_end,
           .missed = for_a_while && others_wait(),
           .restarts = life.restarts};
 }
