@@ -136,8 +136,11 @@ TEST_CASE("Elastic demo: each change is made once, in time, and only after the g
   CHECK_FALSE(script.measure(group.view));  // the others have not noticed it
   group.settle(3, 0);
   CHECK_FALSE(script.measure(group.view));  // a view without a step
-  group.view.devices[1].state = "forming";
   group.view.devices[0].view_gaps_s = 0.5;
+  group.view.devices[1].world = 4;
+  CHECK_FALSE(script.measure(group.view));  // the page of device-2 is an old one
+  group.view.devices[1].world = 3;
+  group.view.devices[1].state = "forming";
   CHECK_FALSE(script.measure(group.view));
   group.view.seconds = 20;
   CHECK(script.next(group.view) == Act::none);
