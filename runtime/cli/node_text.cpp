@@ -105,11 +105,8 @@ void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
   for (const auto& phrase : r.impaired) lines.push_back("  IMPAIRED  " + phrase);
 }
 
-/// "peer c is lost; 0.4 s without a step".
 void add_change(const NodeReport& r, std::vector<std::string>& lines) {
-  if (!r.view_ended.empty())
-    lines.push_back("  change    " + r.view_ended +
-                    (r.view_gap_s ? "; " + seconds(r.view_gap_s) + " without a step" : ""));
+  if (const auto words = last_change(r); !words.empty()) lines.push_back("  change    " + words);
 }
 
 void add_own(const NodeReport& r, std::vector<std::string>& lines) {

@@ -122,6 +122,8 @@ TEST_CASE("Status: why the last view ended, and how long the group made no step"
   CHECK(change_in(report) == "  change    rank 2 (c) is lost");
   report.view_gap_s = 2.5;
   CHECK(change_in(report) == "  change    rank 2 (c) is lost; 2.5 s without a step");
+  report.view_gap_s = 75.4;
+  CHECK(last_change(report) == "rank 2 (c) is lost; 75 s without a step");
 }
 
 TEST_CASE(
@@ -139,7 +141,7 @@ TEST_CASE(
     CHECK(report->trouble.empty());
     const auto top = render_top(*report, {}, {false, false, 200});
     CHECK(top.front() == "b (job , model ): " + phrase);
-    CHECK(top.back() == "  change    device c left the group; 500 ms without a step");
+    CHECK(top.back() == "  change    device c left the group; 0.50 s without a step");
     CHECK(render_report(*report, 200).front() == top.front());
     CHECK(contains(render_report_line(*report), "b: " + phrase + "  | "));
   }

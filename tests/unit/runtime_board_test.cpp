@@ -265,6 +265,16 @@ TEST_CASE("Page: ids and phrases are text, whatever is in them") {
   CHECK(contains(page, "class=\"state\">forming: waiting for &lt;img"));
 }
 
+TEST_CASE("Page: why the last view ended, and how long the group made no step") {
+  NodeStatus status;
+  const auto page = [&] { return status_page(status_json(status, {"d", "mnist", "lenet5"}), "{}", "nonce"); };
+  CHECK(page().find("id=\"change\"") == std::string::npos);
+  status.end_view(ViewEnd::lost, "rank 2 (<b>) is lost");
+  CHECK(page().find(">last change: rank 2 (&lt;b&gt;) is lost</p>") != std::string::npos);
+  status.view_gap_s = 0.375;
+  CHECK(page().find("is lost; 0.38 s without a step</p>") != std::string::npos);
+}
+
 TEST_CASE("Page: what is no JSON, or of other types, gives a page that says so") {
   for (const char* bad : {"", "[", "[]", "null", "7", "{}", R"({"id":7,"partitions":{"a":1}})"}) {
     CAPTURE(bad);

@@ -162,6 +162,12 @@ std::string state_and_phrase(const NodeReport& r) {
   return out;
 }
 
+std::string last_change(const NodeReport& r) {
+  if (r.view_ended.empty() || !r.view_gap_s) return r.view_ended;
+  const double gap = *r.view_gap_s;
+  return fmt::format("{}; {:.{}f} s without a step", r.view_ended, gap, gap < 1 ? 2 : gap < 10 ? 1 : 0);
+}
+
 std::string sync_interval_of(const NodeReport& r) {
   if (!r.local_steps) return "";
   if (*r.local_steps == 0) return "after each batch";

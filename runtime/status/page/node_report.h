@@ -95,6 +95,10 @@ bool trains(const NodeReport& report);
 /// the reason: "not ready: topic "mnist" is gone".
 std::string state_and_phrase(const NodeReport& report);
 
+/// Returns why the last view ended, and its cost: "rank 2 (c) is lost; 0.40 s without a step". Empty if none
+/// has.
+std::string last_change(const NodeReport& report);
+
 /// "every 8 steps"; empty if not reported.
 std::string sync_interval_of(const NodeReport& report);
 /// "5 % of the parameters"; empty if not reported.

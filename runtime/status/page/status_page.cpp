@@ -37,6 +37,12 @@ std::string state_line(const NodeReport& r) {
   return fmt::format("<p id=\"state\" class=\"state{}\">{}</p>\n", look, words);
 }
 
+std::string change_line(const NodeReport& r) {
+  const auto words = last_change(r);
+  return words.empty() ? ""
+                       : fmt::format("<p id=\"change\" class=\"soft\">last change: {}</p>\n", escaped(words));
+}
+
 /// Findings that leave the device ready.
 std::string impaired_lines(const NodeReport& r) {
   std::string out;
@@ -220,7 +226,7 @@ std::string marks(const History& history) {
 /// The part above the charts: state and values.
 std::string live_part(const std::optional<NodeReport>& said, const History* history) {
   if (!said) return "<p class=\"state bad\">the status of this device cannot be read</p>";
-  return header(*said) + state_line(*said) + impaired_lines(*said) + tiles(*said) +
+  return header(*said) + state_line(*said) + change_line(*said) + impaired_lines(*said) + tiles(*said) +
          (history == nullptr ? "" : marks(*history));
 }
 
