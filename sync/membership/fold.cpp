@@ -54,13 +54,20 @@ void begin_run(Fold& fold, std::int64_t offset) {
   fold.addresses.clear();
 }
 
-void forget_ready(DeviceEntry& device) {
-  device.ready.reset();
-  device.ready_at = -1;
+void end_copy(Fold& fold, DeviceEntry& device) {
+  if (device.copy_at < 0) return;
+  const auto token = static_cast<std::uint64_t>(device.copy_at);
+  std::erase_if(fold.addresses, [&](const auto& entry) { return entry.first.first == token; });
   device.copy_at = -1;
 }
 
-void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, const Hello& hello) {
+void forget_ready(Fold& fold, DeviceEntry& device) {
+  end_copy(fold, device);
+  device.ready.reset();
+  device.ready_at = -1;
+}
+
+void begin_session(Fold& fold, DeviceEntry& device, std::int64_t offset, const Hello& hello) {
   if (device.session >= 0 && !device.left && is_of_last_view(fold, device)) note_break(device, fold.time_ms);
   if (device.session >= 0) {
     device.before = {device.session, device.hello.host, device.hello.pid, !is_open(fold, device)};
@@ -72,7 +79,7 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   device.hello.has_state.reset();  // only for the decision on this HELLO
   device.hello.unheard_since = -1;
   device.last_seen = offset;
-  forget_ready(device);
+  forget_ready(fold, device);
   device.left.reset();
   device.left_for = WhyNot::none;
   device.left_in_order = false;
@@ -128,11 +135,8 @@ bool is_being_left(const Fold& fold) {
 /// repeated READY asks for the same copy.
 void follow_copy(Fold& fold, DeviceEntry& device, const Ready& ready, std::int64_t offset) {
   if (device.copy_at >= 0 && device.ready->copy == ready.copy) return;
-  if (device.copy_at >= 0) {
-    const auto token = static_cast<std::uint64_t>(device.copy_at);
-    std::erase_if(fold.addresses, [&](const auto& entry) { return entry.first.first == token; });
-  }
-  device.copy_at = ready.copy.donor.empty() ? -1 : offset;
+  end_copy(fold, device);
+  if (!ready.copy.donor.empty()) device.copy_at = offset;
 }
 
 Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
@@ -173,7 +177,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Leave& leave) {
   device.left = leave.reason;
   device.left_for = leave.cause;
   device.left_in_order = leave.ends != Ends::nothing;
-  forget_ready(device);
+  forget_ready(fold, device);
   note_end(fold, leave);
   return counts;
 }
@@ -181,7 +185,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Leave& leave) {
 Outcome apply_record(Fold& fold, const Place& at, const Stop&) {
   fold.stopped_at = at.offset;
   fold.view.ended = true;
-  for (auto& entry : fold.devices) forget_ready(entry.second);
+  for (auto& entry : fold.devices) forget_ready(fold, entry.second);
   return counts;
 }
 

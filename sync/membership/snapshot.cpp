@@ -206,6 +206,7 @@ bool hangs_together(const Fold& fold) {
            return entry.first == device.hello.device && times && device.hello.devices.is_valid() &&
                   device.breaks.size() <= breaks_max && device.swaps.size() <= swaps_max &&
                   device.past_nonces.size() <= past_nonces_max && device.session >= 0 &&
+                  (device.copy_at < 0 || !device.ready->copy.donor.empty()) &&
                   device.session < fold.next_offset;
          });
 }

@@ -1,5 +1,7 @@
 #include "tests/fuzz/log_bytes.h"
 
+#include <algorithm>
+
 #include "core/check.h"
 #include "sync/membership/next_view.h"
 #include "sync/membership/snapshot.h"
@@ -66,7 +68,13 @@ std::vector<ControlRecord> records_of_a_life() {
   judge.lost = {"a"};
   judge.unreached = {"a"};
   judge.accuses = {"b", "c"};
+  judge.copied = {"b"};
   life.put(judge);
+  Ready copying{"e", e, 3, {1, 5}, "d5", ""};
+  copying.copy = {.bytes = 5'000'000, .donor = "a", .failed = 1};
+  const auto copy = static_cast<std::uint64_t>(life.put(copying));
+  life.put(Addr{"e", e, copy, "rank1", {std::byte{3}}});
+  life.put(Addr{"a", a, copy, "rank0", {std::byte{4}}});
   life.put(Leave{"a", a, "asked", WhyNot::none, Ends::device});
   life.put(Leave{"b", b, "ended", WhyNot::none, Ends::group});
   life.put(Stop{"s1", "host-c", 7});
@@ -79,7 +87,10 @@ std::vector<ControlRecord> records_of_a_life() {
 void check_fold(const Fold& fold) {
   RIVULET_CHECK(fold.devices.size() <= devices_max, "devices are bounded");
   RIVULET_CHECK(fold.saved.size() <= saved_max, "saved states are bounded");
-  RIVULET_CHECK(fold.addresses.size() <= addresses_max_per_member * fold.view.members.size(),
+  const auto copies = std::ranges::count_if(
+      fold.devices, [](const auto& entry) { return entry.second.copy_at >= 0; });
+  RIVULET_CHECK(fold.addresses.size() <= addresses_max_per_member * (fold.view.members.size() +
+                                                                     2 * static_cast<std::size_t>(copies)),
                 "addresses are bounded");
   RIVULET_CHECK(fold.view.members.size() == fold.view.sessions.size(), "every member has a session");
   for (const auto& [id, device] : fold.devices) {

@@ -19,8 +19,9 @@ constexpr std::size_t parameters = 4;
 const StateOwner owner{"m", "job", {"a"}};
 
 devices::ModelLayout layout() {
-  const auto arrays = devices::arrays_of(*devices::builtin_optimizers().front());
-  return {Scalar::f32, parameters, 0, {{"weight", {parameters}, 0, parameters}}, arrays};
+  devices::ModelLayout layout{Scalar::f32, parameters, 0, {{"weight", {parameters}, 0, parameters}}, {}};
+  layout.optimizer_arrays = devices::arrays_of(*devices::builtin_optimizers().front());
+  return layout;
 }
 
 devices::OptimizerConfig optimizer() {
