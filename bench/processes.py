@@ -100,13 +100,16 @@ class Child:
         return total, cuda
 
     def wait(self, seconds):
-        """Waits until it ends by itself."""
+        """Waits until it ends by itself, without an error."""
+        if self.ended(seconds) != 0:
+            self.check_running()
+
+    def ended(self, seconds):
+        """Waits until it ends, and returns its exit code."""
         try:
-            self._process.wait(seconds)
+            return self._process.wait(seconds)
         except subprocess.TimeoutExpired as late:
             raise BenchError(f"{self._name} did not end within {seconds} s") from late
-        if self._process.returncode != 0:
-            self.check_running()
 
     def close(self):
         if self._process.poll() is None:

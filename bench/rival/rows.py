@@ -14,9 +14,9 @@ QUEUE_MIB = {"lenet5": 16, "mlp": 64}
 
 
 class KafkaRows:
-    """Rows of one partition of each topic, from the beginning. The client prefetches on its own threads."""
+    """Rows of one partition of each topic, from `offset` on. The client prefetches on its own threads."""
 
-    def __init__(self, brokers, topics, partition, queue_mib):
+    def __init__(self, brokers, topics, partition, queue_mib, offset=0):
         from confluent_kafka import Consumer, Message, TopicPartition
 
         self._value_of = Message.value
@@ -33,7 +33,7 @@ class KafkaRows:
                 "fetch.message.max.bytes": 8 << 20,
             }
         )
-        self._consumer.assign([TopicPartition(topic, partition, 0) for topic in topics.split(",")])
+        self._consumer.assign([TopicPartition(topic, partition, offset) for topic in topics.split(",")])
 
     def wait_for(self, count):
         """Returns the values of `count` rows."""
