@@ -12,6 +12,7 @@ import unittest
 
 import batching
 import processes
+from elastic import change_of
 from processes import BenchError, Child, Kafka, wait_until
 from self_check_results import KEYS
 from shaped import SIDES, Links, measure_rate
@@ -24,6 +25,20 @@ def ended(pid):
     with contextlib.suppress(FileNotFoundError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     return True
+
+
+class Changes(unittest.TestCase):
+    SEEN = [(0.0, 0, 0), (1.0, 7, 3), (1.1, 8, 3), (3.6, 5, 2), (3.7, 6, 2), (3.8, 7, 2)]
+
+    def test_the_gap_begins_with_the_last_step_before_the_change(self):
+        gap, lost = change_of(self.SEEN, 1.2, 3.8)
+        self.assertAlmostEqual(gap, 2.5)
+        self.assertEqual(lost, 3)
+
+    def test_steps_before_a_change_do_not_count(self):
+        gap, lost = change_of(self.SEEN, 3.65, 3.8)
+        self.assertAlmostEqual(gap, 0.1)
+        self.assertEqual(lost, 0)
 
 
 class Usage(unittest.TestCase):
@@ -40,11 +55,13 @@ class Usage(unittest.TestCase):
             self.assertEqual(self.told("run", *words)[0], 2, words)
         for words in (["nothing"], ["--workers", "0"]):
             self.assertEqual(self.told("tune", *words)[0], 2, words)
+        for words in (["nothing"], ["ours", "--rounds", "0"]):
+            self.assertEqual(self.told("elastic", *words)[0], 2, words)
         for words in (["nothing", "/bin/true"], ["bits", "/bin/true", "--pairs", "0"], ["bits", "/bin/true", "--rename", "x"]):
             self.assertEqual(self.told("builds", *words)[0], 2, words)
 
     def test_a_build_without_the_programs_is_said(self):
-        for program, *words in (("run",), ("tune",), ("builds", "scale", "/bin/true")):
+        for program, *words in (("run",), ("tune",), ("elastic",), ("builds", "scale", "/bin/true")):
             code, said = self.told(program, *words)
             self.assertEqual((code, said), (1, f"bench/{program}: /nowhere/rivulet does not exist"))
 
