@@ -8,6 +8,7 @@
 #include "runtime/process/stop.h"
 #include "runtime/status/node_status.h"
 #include "runtime/status/summary.h"
+#include "sync/membership/fold.h"
 
 namespace rivulet::runtime {
 
@@ -18,6 +19,7 @@ struct RunOptions {
   /// Callback that the main thread calls several times a second while the device runs, to show progress. May
   /// be empty.
   std::function<void(const NodeStatus&, TimePoint now)> watch = {};
+  sync::membership::Rules rules = {};  ///< protocol rules; tests may disable some
 };
 
 struct RunResult {

@@ -136,6 +136,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                                                   .give = copy_wires.value(),
                                                   .take = copy_wires.value()},
                        .owner = p.owner,
+                       .rules = options.rules,
                        .own_log = log_is_own(config, options.dry_run),
                        .snapshots = measures_held_out(config)});
   if (!node) return node.error();

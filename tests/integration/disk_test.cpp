@@ -1,7 +1,5 @@
 // A real device on a full disk: a small tmpfs in this process's own mount namespace.
 #include <doctest/doctest.h>
-#include <sched.h>
-#include <sys/mount.h>
 
 #include <cerrno>
 #include <csignal>
@@ -12,6 +10,7 @@
 #include "runtime/status/http/http_server.h"
 #include "tests/support/device_group.h"
 #include "tests/support/places.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -20,30 +19,6 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A disk of this size. No other process sees it, and it disappears with this process.
-class SmallDisk {
- public:
-  SmallDisk(fs::path at, const char* size) : at_(std::move(at)) {
-    fs::create_directories(at_);
-    said(unshare(CLONE_NEWNS) == 0);
-    said(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
-    said(mount("tmpfs", at_.c_str(), "tmpfs", 0, (std::string("size=") + size).c_str()) == 0);
-  }
-  ~SmallDisk() { umount2(at_.c_str(), MNT_DETACH); }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  void resize(const char* size) {
-    said(mount("none", at_.c_str(), nullptr, MS_REMOUNT, (std::string("size=") + size).c_str()) == 0);
-  }
-
- private:
-  static void said(bool done) {
-    INFO("mounting needs root: " << std::generic_category().message(errno));
-    REQUIRE(done);
-  }
-  fs::path at_;
-};
 
 std::size_t files_in(const fs::path& folder, const char* extension) {
   std::size_t n = 0;

@@ -26,6 +26,8 @@ struct KillPage {
   std::atomic<std::uint32_t> compute_ms{0};  ///< minimum time of a gradient
   std::atomic<std::uint32_t> own_first{0};   ///< first of the row numbers that it counts
   std::atomic<std::uint32_t> own_end{0};     ///< end of them; 0: counts all rows
+  std::atomic<std::uint32_t> warm{0};  ///< at its start: a device that is lost again and again need not wait
+  std::atomic<std::int64_t> clock_step_ns{0};  ///< added to its wall clock
 
   [[nodiscard]] bool inside_payload() const { return phase == Phase::payload && sent > 0 && sent < total; }
 };

@@ -107,6 +107,8 @@ class KillGroup {
   void resume(int device);
   void cut_off(int device);  ///< its link drops everything in both directions; needs bits_per_second
   void plug_in(int device);
+  void cut_one_way(int device, Network::Direction direction);
+  void mend_one_way(int device);
   /// Time from start() of this device to its first applied round.
   Duration wait_until_back(int device, Duration deadline);
   /// Checks that the other processes were not restarted.

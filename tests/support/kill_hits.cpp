@@ -155,6 +155,16 @@ void KillGroup::cut_off(int device) {
   REQUIRE(network_->set_connected(device, false));
 }
 
+void KillGroup::cut_one_way(int device, Network::Direction direction) {
+  REQUIRE(network_ != nullptr);
+  REQUIRE(network_->cut(device, direction));
+}
+
+void KillGroup::mend_one_way(int device) {
+  REQUIRE(network_ != nullptr);
+  REQUIRE(network_->set_rate(device, options_.bits_per_second));
+}
+
 void KillGroup::plug_in(int device) {
   REQUIRE(network_ != nullptr);
   REQUIRE(network_->set_connected(device, true));

@@ -142,6 +142,14 @@ Status Network::set_rate(int node, double bits_per_second) {
   return ok();
 }
 
+Status Network::cut(int node, Direction direction) {
+  const std::string end =
+      direction == Direction::out
+          ? "tc -n " + namespace_of(node) + " qdisc replace dev " + name("i" + std::to_string(node))
+          : "tc qdisc replace dev " + name("o" + std::to_string(node));
+  return execute(end + " root blackhole");
+}
+
 Status Network::set_connected(int node, bool connected) {
   return execute("ip link set " + name("o" + std::to_string(node)) + (connected ? " up" : " down"));
 }

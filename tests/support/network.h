@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ class Network {
   Status set_rate(int node, double bits_per_second);
   /// Disconnects or reconnects one node.
   Status set_connected(int node, bool connected);
+  enum class Direction : std::uint8_t { out, in };
+  /// The link loses all packets of this direction, until the next set_rate().
+  Status cut(int node, Direction direction);
 
  private:
   explicit Network(int number, NetworkOptions options);

@@ -50,6 +50,12 @@ Round round_of(const json& line) {
   return round;
 }
 
+/// The devices announce the digest of their state in every round.
+bool is_of_one_state(const json& line) {
+  const auto& facts = line["facts"];
+  return std::ranges::all_of(facts, [&](const json& f) { return f["digest"] == facts.front()["digest"]; });
+}
+
 std::string name_of(const Key& key) {
   return "view " + std::to_string(key.first) + ", round " + std::to_string(key.second);
 }
@@ -68,6 +74,7 @@ void read_file(const std::string& path, Rounds& rounds, RunHistory& history) {
     if (key <= last && last != Key{0, 0}) history.wrong.push_back(path + " rolls back to " + name_of(key));
     last = key;
     const Round round = round_of(line);
+    if (!is_of_one_state(line)) history.wrong.push_back(path + " has two states in " + name_of(key));
     const auto [at, fresh] = rounds.emplace(key, round);
     if (!fresh && at->second != round)
       history.wrong.push_back(path + " decided otherwise in " + name_of(key));

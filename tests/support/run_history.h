@@ -20,8 +20,8 @@ struct RunHistory {
 };
 
 /// Reads DIRECTORY/decisions.jsonl and older files of every device; `final_step` is that of the final state.
-/// Errors: two devices with different decisions for a round; a step with no round or two; rows that do not
-/// start at the end of the partition's last ones.
+/// Errors: two devices with different decisions for a round, or different digests of the state before it; a
+/// step with no round or two; rows that do not start at the end of the partition's last ones.
 RunHistory read_history(const std::vector<std::string>& directories, std::uint64_t final_step);
 
 }  // namespace rivulet::testing

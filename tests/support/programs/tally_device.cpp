@@ -5,7 +5,9 @@
 #include "core/check.h"
 #include "devices/trainer.h"
 #include "tests/support/device_program.h"
+#include "tests/support/kill_board.h"
 #include "tests/support/parts/parts.h"
+#include "tests/support/stepped_clock.h"
 #include "tests/support/watched_gather.h"
 
 using namespace rivulet;
@@ -37,5 +39,9 @@ int main(int argc, char** argv) {
   const devices::OptimizerEntry counting = tally_as_sgd();
   parts.replace(counting);
   devices::prepare_process(1);
-  return testing::run_device_program(std::span(argv + 1, argv + argc), {}, parts.catalog());
+  const auto page = testing::KillBoard::of_this_process();
+  testing::step_wall_clock(page->clock_step_ns);
+  runtime::RunOptions options;
+  options.rules.cool_down = page->warm == 0;
+  return testing::run_device_program(std::span(argv + 1, argv + argc), options, parts.catalog());
 }
