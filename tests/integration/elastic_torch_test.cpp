@@ -9,6 +9,7 @@
 
 #include "tests/support/effort.h"
 #include "tests/support/kill_harness.h"
+#include "tests/support/step_watch.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -42,23 +43,40 @@ void require_training(KillGroup& group, const std::vector<int>& devices) {
   REQUIRE(moved);
 }
 
-/// Time until each of them has applied two more rounds: after a death the view can apply one at most.
-Duration gap_of(KillGroup& group, const std::vector<int>& devices, const std::vector<std::uint64_t>& before,
-                TimePoint since) {
-  const auto passed = [&] {
-    for (std::size_t i = 0; i < devices.size(); ++i)
-      if (group.page(devices[i]).applied < before[i] + 2) return false;
-    return true;
-  };
-  const RealClock clock;
-  for (const TimePoint end = since + 60s; !passed() && clock.now() < end;) std::this_thread::sleep_for(1ms);
-  INFO(group.story());
-  REQUIRE(passed());
-  return clock.now() - since;
-}
-
 std::string state_of(KillGroup& group, int device) {
   return group.status(device).value("state", "");
+}
+
+/// Kills one device after another, for good, half of them in the middle of a message, down to two.
+void kill_one_after_another(const KillOptions& options, const std::string& figure) {
+  const auto seed = seed_or(1);
+  CAPTURE(seed);
+  Rng rng = Rng::derive(seed, "survivors");
+  std::vector<Duration> gaps;
+  int inside = 0;
+  const auto groups = number_or("KILL_GROUPS", static_cast<std::uint64_t>(repetitions(1, 50)));
+  for (std::uint64_t i = 0; i < groups; ++i) {
+    KillGroup group(options);
+    std::vector<int> alive{0, 1, 2, 3, 4, 5};
+    group.start_all();
+    group.require_formed(30s);
+    while (alive.size() > 2) {
+      group.produce(1500);
+      group.require_progress(30s);
+      const int victim = alive[rng.below(alive.size())];
+      const Moment moment = rng.below(2) == 0 ? Moment::payload : Moment::any;
+      REQUIRE(group.wait_for(victim, moment, rng, 20s));
+      std::erase(alive, victim);
+      StepWatch watch(group, alive);
+      group.kill(victim);
+      watch.until_stepped(2, 60s);
+      gaps.push_back(watch.longest());
+      for (const int device : alive) CHECK(group.process(device).running());
+    }
+    inside += group.kills_inside_payload();
+  }
+  report_gaps(figure, gaps);
+  report_figure((figure + ": inside payload bytes").c_str(), inside, "kills");
 }
 
 }  // namespace
@@ -160,38 +178,20 @@ TEST_CASE("Elastic: a device copies a large state while the others train, and jo
 }
 
 TEST_CASE("Elastic: kill -9 of one device after another, and how long the survivors pause") {
-  const auto seed = seed_or(1);
-  CAPTURE(seed);
-  Rng rng = Rng::derive(seed, "survivors");
-  std::vector<Duration> gaps;
-  const auto groups = number_or("KILL_GROUPS", static_cast<std::uint64_t>(repetitions(1, 50)));
-  for (std::uint64_t i = 0; i < groups; ++i) {
-    KillGroup group({.devices = 6,
-                     .rows_per_device = 8000,
-                     .bad_every = 0,
-                     .counters = repetitions(100'000, 2'000'000),
-                     .settings = {"job.devices=2-6"}});
-    std::vector<int> alive{0, 1, 2, 3, 4, 5};
-    group.start_all();
-    group.require_formed(30s);
-    while (alive.size() > 2) {
-      group.produce(1500);
-      group.require_progress(30s);
-      const int victim = alive[rng.below(alive.size())];
-      const Moment moment = rng.below(2) == 0 ? Moment::payload : Moment::any;
-      REQUIRE(group.wait_for(victim, moment, rng, 20s));
-      std::erase(alive, victim);
-      std::vector<std::uint64_t> before;
-      for (const int device : alive) before.push_back(group.page(device).applied);
-      const TimePoint since = RealClock().now();
-      group.kill(victim);
-      gaps.push_back(gap_of(group, alive, before, since));
-      for (const int device : alive) CHECK(group.process(device).running());
-    }
-    report_figure("kills inside payload bytes", group.kills_inside_payload(), "kills");
-  }
-  report_figure("kills that nobody returns from", static_cast<double>(gaps.size()), "kills");
-  report_figure("gap of the survivors, p50", to_seconds(percentile(gaps, 0.5)), "s");
-  report_figure("gap of the survivors, p95", to_seconds(percentile(gaps, 0.95)), "s");
-  report_figure("gap of the survivors, max", to_seconds(percentile(gaps, 1)), "s");
+  kill_one_after_another({.devices = 6,
+                          .rows_per_device = 8000,
+                          .bad_every = 0,
+                          .counters = repetitions(100'000, 2'000'000),
+                          .settings = {"job.devices=2-6"}},
+                         "kill -9 for good");
+}
+
+TEST_CASE("Elastic: kill -9 over slow links, and how long the survivors pause") {
+  kill_one_after_another({.devices = 6,
+                          .rows_per_device = 8000,
+                          .bad_every = 0,
+                          .counters = 200'000,
+                          .bits_per_second = 60e6,
+                          .settings = {"job.devices=2-6"}},
+                         "kill -9 for good, 60 Mbit/s");
 }
