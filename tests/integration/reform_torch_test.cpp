@@ -108,7 +108,7 @@ TEST_CASE("Re-forming: a device whose link was dead for longer than the deadline
 }
 
 TEST_CASE("Re-forming: again and again in one process leaves nothing behind") {
-  const int times = repetitions(10, 100);
+  const auto times = static_cast<int>(number_or("REFORMS", static_cast<std::uint64_t>(repetitions(10, 100))));
   constexpr int warm_up = 4;
   KillGroup group({.devices = 2, .rows_per_device = 20 * (times + warm_up)});
   group.start_all();

@@ -31,6 +31,7 @@ RealNode::RealNode(const runtime::LoadedConfig& loaded, const runtime::RunOption
           .stop = stop_,
           .poll_wait = std::chrono::milliseconds(1),
           .nonce_seed = derive_seed(loaded.config.job.seed, loaded.config.device.id),
+          .rules = outside.rules,
           .snapshots = outside.snapshots});
   if (!built) {
     std::fprintf(stderr, "could not build the node: %s\n", built.error().message.c_str());

@@ -23,6 +23,7 @@ class RealNode {
     sync::Connect connect;
     std::unique_ptr<runtime::DecisionLog> decisions;  ///< null = none
     bool snapshots = false;                           ///< enables requests for the model
+    sync::membership::Rules rules = {};
   };
   /// Builds it, or fails the test with the reason.
   RealNode(const runtime::LoadedConfig& loaded, const runtime::RunOptions& options,
