@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
-#include <set>
+#include <map>
 
 #include "core/rng.h"
 #include "devices/modeled_device.h"
@@ -344,7 +344,7 @@ Summary SimulatedGroup::summary() {
   Summary s;
   std::uint64_t rows = 0;
   double seconds_training = 0;
-  std::set<std::string> alive;  ///< digests of devices that were not killed
+  std::map<Stamp, std::string> digests;  ///< of devices that were not killed; one that left has an older state
   for (const auto& n : state_->nodes) {
     Node& node = *n->node;
     if (auto digest = digest_of(node.state(), node.device())) node.status().set_digest(digest.value().hex());
@@ -355,13 +355,15 @@ Summary SimulatedGroup::summary() {
     s.devices.push_back(std::move(device));
     s.digests_compared = std::max<std::uint64_t>(s.digests_compared, node.status().digests_compared.load());
     const auto& error = node.worker().ending().error;
-    if (!n->killed) alive.insert(s.devices.back().digest);
     s.parameters_equal = s.parameters_equal && (!error || error->code != ErrorCode::diverged);
+    if (!n->killed) {
+      const auto& digest = digests.emplace(node.state().stamp, s.devices.back().digest).first->second;
+      s.parameters_equal = s.parameters_equal && digest == s.devices.back().digest;
+    }
     seconds_training = std::max(seconds_training, node.status().seconds_training.load());
     rows = std::max(rows, node.state().rows);
     s.rounds = std::max(s.rounds, node.state().stamp.step);
   }
-  s.parameters_equal = s.parameters_equal && alive.size() <= 1;
   for (std::size_t i = 0; i < s.devices.size(); ++i) s.devices[i].id = id_of(i);
   s.rows_per_s = seconds_training > 0 ? static_cast<double>(rows) / seconds_training : 0;
   return s;

@@ -90,6 +90,19 @@ TEST_CASE(
   CHECK(first.trained + first.holes == static_cast<std::uint64_t>(first.next.offset));
 }
 
+TEST_CASE("Scenario: who leaves a group that goes on has an older state, and that is no difference") {
+  auto job = reforming_job(4);
+  job.config.job.devices = {2, 4, 4};
+  auto options = four_streams(8);
+  options.faults = runtime::parse_faults("at 4 stop d\n", "s", 4).value();
+  runtime::StopRequest stop{0};
+  const auto result = runtime::simulate(job, options, [](double, const auto&) {}, stop);
+  INFO(result.message);
+  CHECK(result.exit == runtime::ExitCode::ok);
+  CHECK(result.summary.devices[3].digest != result.summary.devices[0].digest);
+  CHECK(result.summary.parameters_equal);
+}
+
 TEST_CASE("Scenario: who is stopped leaves, and the others wait for it as production does") {
   auto options = four_streams(10);
   options.faults = runtime::parse_faults("at 4 stop d\n", "s", 4).value();
