@@ -344,7 +344,8 @@ Summary SimulatedGroup::summary() {
   Summary s;
   std::uint64_t rows = 0;
   double seconds_training = 0;
-  std::map<Stamp, std::string> digests;  ///< of devices that were not killed; one that left has an older state
+  std::map<Stamp, std::string>
+      digests;  ///< of devices that were not killed; one that left has an older state
   for (const auto& n : state_->nodes) {
     Node& node = *n->node;
     if (auto digest = digest_of(node.state(), node.device())) node.status().set_digest(digest.value().hex());
