@@ -211,8 +211,9 @@ bool needs_flush(const FactsTable& table, const PolicyConfig& config, const Sche
   const bool keeps = compressor != nullptr && compressor->keeps_residual;
   const bool any = std::ranges::any_of(
       table.facts, [&](const Facts& f) { return leaves(f) && (keeps || (f.flags & flag_residual) != 0); });
-  double seconds = 0;
-  for (const Facts& f : table.facts) seconds = std::max(seconds, double{f.sync_seconds});
+  // The times of all others include waiting for the last device that entered.
+  double seconds = table.facts.front().sync_seconds;
+  for (const Facts& f : table.facts) seconds = std::min(seconds, double{f.sync_seconds});
   const double sent = std::max<double>(1, static_cast<double>(entered.way.payload_bytes));
   constexpr double longest = 5;
   return any && seconds / sent * static_cast<double>(config.contribution_bytes) <= longest;

@@ -133,9 +133,9 @@ class Views {
 
   /// Ends the view, and waits until all are in one again and train.
   void end_view() {
+    const auto before = view();
     request_ = true;
     REQUIRE(wait_until([&] { return !request_; }, 20s));
-    const auto before = view();
     const auto steps = nodes_[0]->node().status().steps.load();
     REQUIRE(wait_until(
         [&] {

@@ -243,7 +243,7 @@ TEST_CASE("Leaving: a group that goes on first exchanges everything, if that fit
   PolicyConfig config;
   config.changes_size = true;
   config.contribution_bytes = 1000;
-  const auto plans = [&](std::uint32_t flags, float sync_seconds, bool all = false) {
+  const auto plans = [&](std::uint32_t flags, float sync_seconds, bool all = false, float waited = 0) {
     const auto chosen = controllers("stream");
     PolicyState state = first_state(testing::members(2), config, chosen, {});
     Facts stays = with(5, 100);
@@ -251,6 +251,7 @@ TEST_CASE("Leaving: a group that goes on first exchanges everything, if that fit
     stays.flags = all ? flags : 0;
     leaves.flags = flags;
     leaves.sync_seconds = sync_seconds;
+    stays.sync_seconds = sync_seconds + waited;
     const FactsTable table = table_of({stays, leaves});
     const RoundPlan first = plan(table, config, chosen, state);
     return std::pair(first, plan(table, config, chosen, state));
@@ -259,6 +260,7 @@ TEST_CASE("Leaving: a group that goes on first exchanges everything, if that fit
   CHECK(first.now.leaving.empty());
   CHECK(first.next.flush);
   CHECK(first.next.way.compressor == "dense");
+  CHECK(plans(flag_leaving | flag_residual, 0.1F, false, 1e6F).first.next.flush);  // it waited for the other
   CHECK(second.now.leaving == std::vector<std::uint32_t>{1});
   CHECK_FALSE(second.next.flush);
   for (const auto& none : {plans(flag_leaving, 0.1F), plans(flag_leaving | flag_residual, 1e6F),
