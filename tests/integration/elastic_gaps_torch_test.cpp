@@ -85,7 +85,7 @@ TEST_CASE("Gaps: one of eight leaves, and joins again") {
     joining.until([&] { return group.page(device).applied > 0; }, 30s);
     joining.until_stepped(2, 30s);
     joined.push_back(joining.longest());
-    REQUIRE(is_world(group, others, devices));
+    REQUIRE(wait_until([&] { return is_world(group, others, devices); }, 10s));
   }
   report_gaps("one of 8 leaves, 1 MB", left);
   report_gaps("one of 8 joins, 1 MB", joined);
