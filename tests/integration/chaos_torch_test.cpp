@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t least = 2;  // `min`, and the quorum of checkpoints
+constexpr int with_disk = 3;      // devices that have a disk of their own
 const char* const disk_size = "1g";
 
 /// What a device suffers from. A device with any of these need not train.
@@ -103,8 +104,9 @@ class Chaos {
              .batch_max = 1,
              .bits_per_second = 200e6,
              .settings = {"job.devices=" + std::to_string(least) + "-" + std::to_string(options.devices)}}),
-        disk_(group_.directory(0), disk_size),
         fates_(static_cast<std::size_t>(options.devices)) {
+    for (int i = 0; i < with_disk; ++i)
+      disks_.push_back(std::make_unique<SmallDisk>(group_.directory(i), disk_size));
     for (int i = 0; i < options.devices; ++i) {
       group_.page(i).warm = 1;
       group_.page(i).compute_ms = static_cast<std::uint32_t>(options.row_ms);
@@ -182,23 +184,27 @@ class Chaos {
   }
   void strike(int device) {
     const auto lasts = 1ms * static_cast<int>(rng_.below(4000));
-    switch (rng_.below(10)) {
+    switch (rng_.below(20)) {
       case 0: return step_clock(device);
-      case 1:
-      case 2:
+      case 1: return fill_disk(static_cast<int>(rng_.below(with_disk)), 2 * lasts);
+      case 2: return cut(device, Network::Direction::out, lasts);
+      case 3: return cut(device, Network::Direction::in, lasts);
+      case 4:
+      case 5:
+      case 6:
         group_.stop(device);
         return hurt(device, "freezes", lasts, [this, device] { group_.resume(device); });
-      case 3: return cut(device, Network::Direction::out, lasts);
-      case 4: return cut(device, Network::Direction::in, lasts);
-      case 5:
-        if (device != 0) break;  // only this one has a disk of its own
-        disk_.fill();
-        return hurt(device, "full disks", 2 * lasts, [this] { disk_.resize(disk_size); });
       default: break;
     }
     group_.kill(device);
     at(device).alive = false;
     ++counts_["kills"];
+  }
+  void fill_disk(int device, Duration lasts) {
+    if (!at(device).alive || at(device).hurt) return;
+    SmallDisk& disk = *disks_[static_cast<std::size_t>(device)];
+    disk.fill();
+    hurt(device, "full disks", lasts, [&disk] { disk.resize(disk_size); });
   }
   void cut(int device, Network::Direction direction, Duration lasts) {
     group_.cut_one_way(device, direction);
@@ -263,7 +269,7 @@ class Chaos {
   Rng rng_;
   RealClock clock_;
   KillGroup group_;
-  SmallDisk disk_;
+  std::vector<std::unique_ptr<SmallDisk>> disks_;
   std::vector<Fate> fates_;
   std::vector<Wound> wounds_;
   std::map<std::string, int> counts_;
