@@ -329,6 +329,7 @@ TEST_CASE("Gloo: a device that does not come is named when the connect deadline 
     CHECK(v.lost == 2);
     CHECK(v.message.find("rank 2 (device-c)") != std::string::npos);
     CHECK(v.message.find("rank 1") == std::string::npos);
+    CHECK(v.message.find("no address within 10.7 s") != std::string::npos);  // 10 s, and 0.25 s per member
     CHECK(v.left <= 0);  // a thread of the start may have ended since
   }
 }

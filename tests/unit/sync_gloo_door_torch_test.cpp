@@ -1,6 +1,7 @@
 // Admission of connections to a view: real sockets of this machine, without Gloo.
 #include <dirent.h>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 
 #include "sync/transport/gloo/peer_door.h"
 #include "sync/transport/gloo/rank_address.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/support/raw_http.h"
 
 namespace {
@@ -19,9 +21,10 @@ using namespace rivulet;
 using namespace rivulet::sync::gloo_door;
 using rivulet::testing::connect_to;
 using rivulet::testing::start_connecting;
+using namespace std::chrono_literals;
 
 std::shared_ptr<PeerDoor> open_door() {
-  auto door = PeerDoor::open("127.0.0.1", 0);
+  auto door = PeerDoor::open("127.0.0.1", 0, 5s);
   REQUIRE(door);
   return std::move(door).value();
 }
@@ -187,7 +190,7 @@ TEST_CASE("Peer door: a fixed port is taken again view after view, and by one at
     const int member = say(port, number);
     const int inside = door->accept();
     REQUIRE(inside >= 0);
-    const auto second = PeerDoor::open("127.0.0.1", port);
+    const auto second = PeerDoor::open("127.0.0.1", port, 5s);
     REQUIRE_FALSE(second);
     CHECK(second.error().code == ErrorCode::unavailable);
     CHECK(second.error().message == "sync.port = " + std::to_string(port) + ": 127.0.0.1, port " +
@@ -195,7 +198,7 @@ TEST_CASE("Peer door: a fixed port is taken again view after view, and by one at
     ::close(inside);  // this side first: it keeps the port in TIME_WAIT
     ::close(member);
     door.reset();
-    auto next = PeerDoor::open("127.0.0.1", port);
+    auto next = PeerDoor::open("127.0.0.1", port, 5s);
     REQUIRE_MESSAGE(next, next.error().message);
     door = std::move(next).value();
     CHECK(door->port() == port);
@@ -203,8 +206,28 @@ TEST_CASE("Peer door: a fixed port is taken again view after view, and by one at
 }
 
 TEST_CASE("Peer door: an address that is not of this machine is named") {
-  const auto door = PeerDoor::open("192.0.2.1", 7400);
+  const auto door = PeerDoor::open("192.0.2.1", 7400, 5s);
   REQUIRE_FALSE(door);
   CHECK(door.error().message.starts_with("sync.port = 7400: cannot listen on 192.0.2.1, port 7400: "));
-  CHECK(PeerDoor::open("192.0.2.1", 0).error().message.starts_with("sync.bind = \"192.0.2.1\": "));
+  CHECK(PeerDoor::open("192.0.2.1", 0, 5s).error().message.starts_with("sync.bind = \"192.0.2.1\": "));
+}
+
+TEST_CASE(
+    "Peer door: the kernel withholds silent connections for as long as a view of this size may connect") {
+  const auto withheld_s = [](std::uint32_t members) {
+    const auto door = PeerDoor::open("127.0.0.1", 0, sync::connect_deadline_of({}, members));
+    REQUIRE(door);
+    const int listener = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    REQUIRE(door.value()->become(listener));
+    int seconds = 0;
+    socklen_t size = sizeof seconds;
+    CHECK(::getsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, &size) == 0);
+    ::close(listener);
+    return seconds;
+  };
+  CHECK(sync::connect_deadline_of({}, 2) == 5500ms);
+  CHECK(sync::connect_deadline_of({}, 64) == 21s);
+  CHECK(withheld_s(2) >= 6);
+  CHECK(withheld_s(64) >= 21);
+  CHECK(withheld_s(2) < 21);
 }

@@ -76,7 +76,7 @@ Status check_door(const GlooConfig& config, BoundAddress& bound) {
   if (follows_brokers(config) && config.port == 0) return ok();
   const auto local = bound.find(name_server_patience);
   if (!local) return follows_brokers(config) ? ok() : Status(local.error());
-  const auto door = gloo_door::PeerDoor::open(local.value(), config.port);
+  const auto door = gloo_door::PeerDoor::open(local.value(), config.port, config.connect_deadline);
   return door ? ok() : Status(door.error());
 }
 
@@ -104,7 +104,7 @@ Result<Connect> make_gloo_connect(GlooConfig config, const Clock& clock) {
     gloo_door::ConnectRequest request{std::move(address).value(),
                                       config.advertise,
                                       config.port,
-                                      config.connect_deadline,
+                                      connect_deadline_of(config, view.world()),
                                       &clock,
                                       view,
                                       &book,

@@ -260,7 +260,7 @@ std::unique_ptr<Group> connect_behind(std::unique_ptr<DoorKept> door, const std:
 }  // namespace
 
 std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailure& failure) {
-  auto opened = PeerDoor::open(request.address, request.port);
+  auto opened = PeerDoor::open(request.address, request.port, request.deadline);
   if (!opened) {
     failure = {opened.error(), -1};
     return nullptr;

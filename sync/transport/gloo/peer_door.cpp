@@ -19,8 +19,6 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr int backlog = 256;
-/// The kernel withholds a silent connection from accept() for this time. A group normally connects faster.
-constexpr int silent_for_s = 5;
 constexpr int at_once = 64;  ///< connections closed in one call
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -63,14 +61,15 @@ int spare_descriptor() {
 
 }  // namespace
 
-Result<std::shared_ptr<PeerDoor>> PeerDoor::open(const std::string& address, int port) {
+Result<std::shared_ptr<PeerDoor>> PeerDoor::open(const std::string& address, int port, Duration silent_for) {
   const Addresses to = look_up(address, port);
   if (to == nullptr) return cannot_listen(address, port, EADDRNOTAVAIL);
   const int fd = ::socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return cannot_listen(address, port, errno);
   // The kernel may still have connections of the previous view on this port.
   set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, silent_for_s);
+  set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT,
+             static_cast<int>(std::chrono::ceil<std::chrono::seconds>(silent_for).count()));
   if (::bind(fd, to->ai_addr, to->ai_addrlen) != 0 || ::listen(fd, backlog) != 0) {
     const int code = errno;
     ::close(fd);

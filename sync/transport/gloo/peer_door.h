@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/result.h"
+#include "core/time.h"
 
 namespace rivulet::sync::gloo_door {
 
@@ -21,12 +22,14 @@ namespace rivulet::sync::gloo_door {
 class PeerDoor {
  public:
   using Number = std::int64_t;
-  /// The kernel defers connections that have sent nothing for some seconds. Of the silent connections that
+  /// The kernel defers connections that have sent nothing (see open()). Of the silent connections that
   /// arrive anyway, accepts this many more than expected members: a member's number may still be on its way.
   static constexpr std::size_t silent_most = 32;
 
-  /// Listens. `port` 0: any free one. Errors: unavailable (names the address, and sync.port if it is taken).
-  static Result<std::shared_ptr<PeerDoor>> open(const std::string& address, int port);
+  /// Listens. `port` 0: any free one. For at least `silent_for`, rounded up to the kernel's steps, the kernel
+  /// withholds a connection that has sent nothing from accept(): as long as the view may take to connect.
+  /// Errors: unavailable (names the address, and sync.port if it is taken).
+  static Result<std::shared_ptr<PeerDoor>> open(const std::string& address, int port, Duration silent_for);
   ~PeerDoor();
   PeerDoor(const PeerDoor&) = delete;
   PeerDoor& operator=(const PeerDoor&) = delete;
