@@ -253,7 +253,7 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
 struct ControllerMemory {
   std::string name;
   std::vector<double> values;
-  std::vector<std::string> devices = {};  ///< ids, by rank; empty: no values per device
+  std::vector<std::string> devices = {};  ///< ids, by rank; empty: nothing about single devices
   bool operator==(const ControllerMemory&) const = default;
 };
 constexpr void fields(Either<ControllerMemory> auto& m, auto&& visit) {

@@ -305,7 +305,11 @@ PolicyState first_state(std::span<const std::string> members, const PolicyConfig
     remember(name_of(*controller), controller->memory, controller->memory_per_rank);
   if (Settling::is_needed(controllers, config)) {
     remember(std::string(Settling::name), Settling::numbers);
-    Settling(controllers, config, settling_memory(state)).begin_view();
+    ControllerMemory& settling = state.memory.back();
+    settling.devices.assign(members.begin(), members.end());
+    const auto agreed = std::ranges::find(memory, settling.name, &ControllerMemory::name);
+    const bool same_members = agreed != memory.end() && agreed->devices == settling.devices;
+    if (!same_members) Settling(controllers, config, settling.values).members_changed();
   }
   if (config.on_divergence == "roll_back") {
     remember(std::string(Divergence::name), Divergence::numbers);

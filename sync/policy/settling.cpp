@@ -69,7 +69,7 @@ void Settling::open(Precedence by, double who, std::string what) {
   changes_ = std::move(what);
 }
 
-void Settling::begin_view() {
+void Settling::members_changed() {
   if (window_ > 0 && memory_[begun_at] > 0) open(Precedence::membership, 0, "the group");
 }
 

@@ -15,7 +15,7 @@ enum class Precedence : std::uint8_t {
   none,
   exchange,       ///< when, transfer, compression, collective
   batch,          ///< rows of steps
-  membership,     ///< a new view, including the capacity of its devices
+  membership,     ///< a view of other members, including the capacity of its devices
   learning_rate,  ///< the schedule has fallen: gradients jump, and all wait
 };
 Precedence precedence_of(Role role) noexcept;
@@ -26,7 +26,9 @@ Precedence precedence_of(Role role) noexcept;
 /// others wait.
 class Settling {
  public:
-  static constexpr std::string_view name = "settling";  ///< name of its memory among the controllers'
+  /// Name of its memory among the controllers'. Its ControllerMemory::devices are the members of the last
+  /// view.
+  static constexpr std::string_view name = "settling";
   static constexpr std::size_t numbers = 5;
 
   /// Whether the group has slow loops, so that this memory is needed.
@@ -35,8 +37,9 @@ class Settling {
   /// `memory`: [numbers], 0 at first. Empty: no loop ever waits.
   Settling(const Controllers& controllers, const PolicyConfig& config, std::span<double> memory);
 
-  /// Begins a view. It counts as a change if rounds were counted before.
-  void begin_view();
+  /// Call when a view begins whose members are not those of the last one. It counts as a change if rounds
+  /// were counted before.
+  void members_changed();
   [[nodiscard]] bool waits(const ControllerEntry& controller) const;
   void has_changed(const ControllerEntry& controller);
   /// Call after the controllers. `counts`: whether the round had rows.

@@ -80,6 +80,13 @@ struct Loops {
 
 constexpr std::size_t window = 20;
 
+/// As testing::members(3), with a device in the place of another.
+std::vector<std::string> other_members() {
+  auto ids = testing::members(3);
+  ids.back() += "-new";
+  return ids;
+}
+
 }  // namespace
 
 TEST_CASE("Settling: of loops that all want to change something one does, and then another when it settled") {
@@ -123,7 +130,8 @@ TEST_CASE("Settling: views that follow each other at once, and a rate that falls
   std::size_t changes = 0;
   for (int i = 0; i < 1000; ++i) {
     if (i % 15 == 0)
-      group.state = first_state(testing::members(3), group.config, group.controllers, group.state.memory);
+      group.state = first_state(i % 2 == 0 ? testing::members(3) : other_members(), group.config,
+                                group.controllers, group.state.memory);
     changes += group.round().size();
   }
   CHECK(changes > 100);
@@ -134,7 +142,7 @@ TEST_CASE("Settling: rounds whose rows are used up and applied nowhere count") {
   const auto batch = eager(Role::batch, "a");
   Loops group({&batch});
   group.round();
-  group.state = first_state(testing::members(3), group.config, group.controllers, group.state.memory);
+  group.state = first_state(other_members(), group.config, group.controllers, group.state.memory);
   group.table.facts[0].flags = flag_dry_run;
   CHECK(group.rounds_until("batch/a") == window + 1);
 }
@@ -170,14 +178,32 @@ TEST_CASE("Settling: batches do not wait for how they are sent, and what follows
   CHECK(group.rounds_until("compression/a") == window + 1);
 }
 
-TEST_CASE("Settling: another view, and a rate that has fallen, come before all loops") {
+TEST_CASE("Settling: a view of the last view's members interrupts nothing, nor one that nobody began") {
+  const auto batch = eager(Role::batch, "a");
+  Loops group({&batch});
+  group.round();
+  const auto memory = group.state.memory;
+  group.state = first_state(testing::members(3), group.config, group.controllers, memory);
+  CHECK(group.round() == std::vector<std::string>{"batch/a"});
+  // A view of other members that ended before its first round left no memory.
+  static_cast<void>(first_state(other_members(), group.config, group.controllers, memory));
+  group.state = first_state(testing::members(3), group.config, group.controllers, memory);
+  CHECK(group.round() == std::vector<std::string>{"batch/a"});
+  // A device that is away for one view, and comes back: two changes.
+  group.state = first_state(other_members(), group.config, group.controllers, group.state.memory);
+  CHECK(group.rounds_until("batch/a") == window + 1);
+  group.state = first_state(testing::members(3), group.config, group.controllers, group.state.memory);
+  CHECK(group.rounds_until("batch/a") == window + 1);
+}
+
+TEST_CASE("Settling: other members, and a rate that has fallen, come before all loops") {
   const auto batch = eager(Role::batch, "a");
   Loops view({&batch});
   CHECK(view.round().size() == 1);
   const auto memory = view.state.memory;
-  view.state = first_state(testing::members(3), view.config, view.controllers, memory);
+  view.state = first_state(other_members(), view.config, view.controllers, memory);
   // From the view's first state, as in a replay.
-  CHECK(first_state(testing::members(3), view.config, view.controllers, view.state.memory) == view.state);
+  CHECK(first_state(other_members(), view.config, view.controllers, view.state.memory) == view.state);
   CHECK(view.rounds_until("batch/a") == window + 1);
 
   ControllerEntry rate = eager(Role::learning_rate, "r");
@@ -320,7 +346,7 @@ TEST_CASE("Settling: SelSync's delta follows its target, but not while something
   const double first = delta();
   const double second = delta();
   CHECK(second != first);
-  group.state = first_state(testing::members(3), group.config, group.controllers, group.state.memory);
-  CHECK(delta() == second);  // another view: it waits
+  group.state = first_state(other_members(), group.config, group.controllers, group.state.memory);
+  CHECK(delta() == second);  // other members: it waits
   CHECK(delta() == second);
 }
