@@ -92,6 +92,12 @@ bool displaces(const Fold& fold, const DeviceEntry& present, const Hello& hello)
   return present.last_seen < hello.unheard_since || !cannot_replace(fold, hello);
 }
 
+/// Makes a request that is due, if the last one was long enough ago.
+void make_due_request(Fold& fold, std::int64_t up_to) {
+  if (fold.asked.due && fold.time_ms - ReadyRequest::every_ms >= fold.asked.ms)
+    fold.asked = {.up_to = up_to, .ms = fold.time_ms};
+}
+
 bool was_received(const DeviceEntry& device, const Hello& hello) {
   const auto& past = device.past_nonces;
   return device.hello.nonce == hello.nonce || std::find(past.begin(), past.end(), hello.nonce) != past.end();
@@ -115,7 +121,8 @@ Outcome apply_record(Fold& fold, const Place& at, const Hello& hello) {
   }
   begin_session(fold, it->second, at.offset, hello);
   fold.last_hello = at.offset;
-  fold.asked_at = at.offset;
+  if (!is_cooling(fold, it->second)) fold.asked.due = true;
+  make_due_request(fold, at.offset);
   return counts;
 }
 
@@ -148,7 +155,8 @@ Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   // A group that changes its size does not wait for newcomers that have died: they must repeat their READYs
   // once the first member leaves the view.
   if (!device->hello.devices.is_fixed() && is_of_last_view(fold, *device) && !is_being_left(fold))
-    fold.asked_at = at.offset - 1;
+    fold.asked = {.up_to = at.offset - 1, .ms = fold.time_ms};
+  make_due_request(fold, at.offset - 1);
   follow_copy(fold, *device, ready, at.offset);
   device->ready = ready;
   device->ready_at = at.offset;
@@ -313,7 +321,7 @@ bool is_ready(const Fold& fold, const DeviceEntry& device) {
 }
 
 bool is_live(const Fold& fold, const DeviceEntry& device) {
-  return is_ready(fold, device) && device.ready_at > fold.asked_at;
+  return is_ready(fold, device) && device.ready_at > fold.asked.up_to;
 }
 
 bool copies_first(const Ready& ready) {

@@ -64,6 +64,17 @@ struct Run {
 /// Clocks of an agreed state.
 using Clocks = ViewSpec::Clocks;
 
+/// Request of a HELLO that all devices repeat their READYs. At most one per second of log time: N devices
+/// that start together would otherwise write N² READYs. A HELLO in between leaves its request due, until a
+/// READY makes it, which all devices repeat for that purpose if the group has not formed by then.
+struct ReadyRequest {
+  static constexpr std::int64_t every_ms = 1000;
+  std::int64_t up_to = -1;      ///< READYs up to this offset do not count
+  std::int64_t ms = -every_ms;  ///< log time of the request
+  bool due = false;             ///< a later HELLO also requests them
+  bool operator==(const ReadyRequest&) const = default;
+};
+
 /// The last closed view.
 struct ClosedView {
   std::uint64_t number = 0;                      ///< 0: none yet
@@ -134,7 +145,7 @@ struct Fold {
   std::int64_t next_offset = 0;  ///< offset of the last folded record, plus one
   std::int64_t last_hello = -1;  ///< offset of the newest HELLO of any device
   std::int64_t time_ms = 0;      ///< greatest log time so far
-  std::int64_t asked_at = -1;    ///< READYs up to this offset must be repeated
+  ReadyRequest asked;
   std::int64_t snapped_at = -1;  ///< offset of the last correct SNAP
   Rules rules = {};
   bool operator==(const Fold&) const = default;
@@ -145,10 +156,11 @@ struct Fold {
 std::size_t quorum_of(const Hello& hello);
 /// Whether the device has a READY for the next view in its session.
 bool is_ready(const Fold& fold, const DeviceEntry& device);
-/// Whether that READY is newer than all HELLOs. A process killed while the group forms leaves a READY behind,
-/// without a LEAVE to revoke it. So a READY counts only until the next HELLO, and live devices repeat it on
-/// request (see Membership). So no view closes with a session that died before the last start of a device. In
-/// a group that changes its size, the first READY of a member that leaves the view has the same effect.
+/// Whether that READY is newer than the last request to repeat it. A process killed while the group forms
+/// leaves a READY behind, without a LEAVE to revoke it. So a HELLO requests all READYs again (ReadyRequest),
+/// unless its device cools down, and live devices repeat theirs (see Membership). A READY of a dead process
+/// that still counts costs the deadline of one connection. In a group that changes its size, the first READY
+/// of a member that leaves the view is also a request.
 bool is_live(const Fold& fold, const DeviceEntry& device);
 
 /// Whether the device, if it is not a member, copies the group's state before it joins. After some failed

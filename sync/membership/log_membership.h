@@ -89,6 +89,7 @@ class LogMembership final : public Membership {
   Status post_snap(TimePoint now);
   [[nodiscard]] StateRequest request_of(const DeviceEntry& receiver) const;
   [[nodiscard]] bool ready_requested() const;
+  [[nodiscard]] bool request_waits(TimePoint now, const DeviceEntry& me) const;
   Status append(const ControlRecord& record);
 
   MembershipConfig config_;

@@ -23,7 +23,7 @@ class LogReader {
 
  private:
   /// Starts from the SNAP's fold. Returns the reason if the SNAP is unusable.
-  std::optional<Ignored> begin_at(const Snap& snap, std::int64_t offset);
+  std::optional<Ignored> begin_at(const Snap& snap, const LogEntry& entry);
 
   const std::string job_;
   Fold fold_;

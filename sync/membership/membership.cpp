@@ -93,7 +93,7 @@ bool LogMembership::ready_requested() const {
 Status LogMembership::post_ready(TimePoint now) {
   const auto it = fold_.devices.find(config_.hello.device);
   if (it == fold_.devices.end() || !ready_.may_send(now, config_.retry_after)) return ok();
-  if (knocks_again(now)) return append_ready(now);
+  if (knocks_again(now) || request_waits(now, it->second)) return append_ready(now);
   if (is_ready(fold_, it->second) && says_otherwise(*it->second.ready)) return append_ready(now);
   if (is_live(fold_, it->second)) return ok();
   if (is_ready(fold_, it->second) && !ready_requested()) return ok();
@@ -108,6 +108,13 @@ bool LogMembership::knocks_again(TimePoint now) const {
   if (is_cooling(fold_, me->second)) return now - ready_sent_ >= config_.takeover_wait;
   const bool answered = last_heard_of_view(fold_) > me->second.ready_at;
   return joining() && answered && now - ready_sent_ >= config_.knock_every;
+}
+
+/// Whether READYs of before the last HELLO still count although a second has passed, and the group has not
+/// formed.
+bool LogMembership::request_waits(TimePoint now, const DeviceEntry& me) const {
+  constexpr Duration second = std::chrono::milliseconds(ReadyRequest::every_ms);
+  return fold_.asked.due && is_ready(fold_, me) && ready_requested() && now - ready_sent_ >= second;
 }
 
 /// Whether the READY in the log is out of date: this device has got the group's state from a copy, or needs
@@ -200,11 +207,11 @@ Status LogMembership::post_close(TimePoint now) {
   }
   const StillMissing missing = still_missing(fold_, next, config_.hello.devices);
   if (missing == StillMissing::standing && last_heard_of_view(fold_) > me->second.ready_at) {
-    closing_.cannot();  // the group trains
+    closing_.must_not();  // the group trains
     return ok();
   }
-  Closing::Candidate candidate{fold_.view.number + 1, fold_.last_hello, -1};
-  for (const auto* device : next.devices) candidate.news = std::max(candidate.news, device->ready_at);
+  Closing::Candidate candidate{fold_.view.number + 1, next.devices.size(), -1};
+  for (const auto* device : next.devices) candidate.newest = std::max(candidate.newest, device->ready_at);
   const auto place =
       static_cast<std::size_t>(std::ranges::find(next.devices, &me->second) - next.devices.begin());
   if (!closing_.due(candidate, place, now, {patience_with(missing), config_.close_wait, config_.retry_after}))

@@ -11,6 +11,7 @@
 #include "sync/membership/cool_down.h"
 #include "sync/membership/describe.h"
 #include "sync/membership/left_out.h"
+#include "sync/membership/waiting.h"
 
 namespace rivulet::sync::membership {
 
@@ -316,9 +317,8 @@ bool any_serves(const Fold& fold, const Devices& devices) {
 AdmissionError outside(const Fold& fold, const std::string& self) {
   const auto me = fold.devices.find(self);
   if (me == fold.devices.end() || fold.view.sessions.contains(self)) return {};
-  // Any accepted CLOSE shows that all members had written READY after the last HELLO.
-  const std::int64_t lived = std::max(static_cast<std::int64_t>(fold.view.token), fold.view.confirmed);
-  if (fold.view.number == 0 || fold.view.members.empty() || lived <= me->second.session) return {};
+  if (fold.view.number == 0 || fold.view.members.empty()) return {};
+  if (last_heard_of_all(fold) <= me->second.session) return {};  // one of them may have died before
   if (!view_intact(fold) || view_left(fold)) return {};
   Devices members;
   for (const auto& id : fold.view.members) members.push_back(&fold.devices.at(id));

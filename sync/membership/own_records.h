@@ -111,12 +111,12 @@ class Closing {
   /// A view that can be closed, by the records that it depends on.
   struct Candidate {
     std::uint64_t number = 0;
-    std::int64_t hello = -1;  ///< newest HELLO
-    std::int64_t news = -1;   ///< newest record that may change what the view waits for
+    std::size_t devices = 0;
+    std::int64_t newest = -1;  ///< offset of its newest READY
     bool operator==(const Candidate&) const = default;
   };
   struct Patience {
-    Duration others{};  ///< for devices that may still come, since the newest record
+    Duration others{};  ///< for devices that may still come, since the view last grew
     Duration
         predecessor{};  ///< the second device waits this long for the first, each further one a bit longer
     Duration retry_after{};
@@ -124,16 +124,24 @@ class Closing {
 
   /// Records that the next view cannot be closed, or does not include this device.
   void cannot() noexcept { closable_since_.reset(); }
+  /// Records that the last view goes on.
+  void must_not() noexcept {
+    cannot();
+    largest_ = {};
+  }
   /// Call while it can be closed. `place`: of this device among its members; the first closes it.
   [[nodiscard]] bool due(const Candidate& candidate, std::size_t place, TimePoint now,
                          const Patience& patience) {
     if (!closable_since_) closable_since_ = now;
-    if (candidate != known_) known_since_ = now;
-    known_ = candidate;
+    // A repeated READY is no news: else a device that starts again and again would hold all up.
+    if (candidate.number != largest_.number || candidate.devices > largest_.devices) {
+      largest_ = candidate;
+      grown_at_ = now;
+    }
     constexpr Duration step = std::chrono::milliseconds(50);
     const Duration turn =
         place == 0 ? Duration(0) : patience.predecessor + step * static_cast<int>(place - 1);
-    const TimePoint others_until = known_since_ + patience.others;
+    const TimePoint others_until = grown_at_ + patience.others;
     if (now < *closable_since_ + turn || now < others_until) return false;
     if (patience.others > Duration(0) && now < others_until + turn) return false;
     return sent_for_ != candidate || close_.may_send(now, patience.retry_after);
@@ -145,8 +153,8 @@ class Closing {
 
  private:
   std::optional<TimePoint> closable_since_;
-  Candidate known_;
-  TimePoint known_since_{};
+  Candidate largest_;
+  TimePoint grown_at_{};
   InFlight close_;
   Candidate sent_for_;
 };

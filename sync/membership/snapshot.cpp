@@ -181,7 +181,8 @@ Fold read_fold(const Snapshot& j) {
   fold.run = {run.at(0).get<std::uint64_t>(), run.at(1).get<std::int64_t>(), run.at(2).get<std::uint64_t>()};
   fold.stopped_at = j.at("stopped_at").get<std::int64_t>();
   fold.last_hello = j.at("last_hello").get<std::int64_t>();
-  fold.asked_at = j.at("asked_at").get<std::int64_t>();
+  const Snapshot& asked = j.at("asked");
+  fold.asked = {asked.at(0).get<std::int64_t>(), asked.at(1).get<std::int64_t>(), asked.at(2).get<bool>()};
   fold.time_ms = j.at("time_ms").get<std::int64_t>();
   fold.snapped_at = j.at("snapped_at").get<std::int64_t>();
   fold.next_offset = j.at("next_offset").get<std::int64_t>();
@@ -202,7 +203,7 @@ bool hangs_together(const Fold& fold) {
            const auto is_time = [](std::int64_t ms) { return -far < ms && ms < far; };
            const bool times = std::ranges::all_of(device.swaps, is_time) &&
                               std::ranges::all_of(device.breaks, is_time) && is_time(fold.time_ms) &&
-                              is_time(device.expelled_ms.value_or(0));
+                              is_time(fold.asked.ms) && is_time(device.expelled_ms.value_or(0));
            return entry.first == device.hello.device && times && device.hello.devices.is_valid() &&
                   device.breaks.size() <= breaks_max && device.swaps.size() <= swaps_max &&
                   device.past_nonces.size() <= past_nonces_max && device.session >= 0 &&
@@ -232,7 +233,7 @@ std::string snapshot_of(const Fold& fold) {
                 {"run", {fold.run.number, fold.run.began, fold.run.views_before}},
                 {"stopped_at", fold.stopped_at},
                 {"last_hello", fold.last_hello},
-                {"asked_at", fold.asked_at},
+                {"asked", {fold.asked.up_to, fold.asked.ms, fold.asked.due}},
                 {"time_ms", fold.time_ms},
                 {"snapped_at", fold.snapped_at},
                 {"next_offset", fold.next_offset},

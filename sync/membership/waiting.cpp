@@ -88,6 +88,16 @@ std::int64_t last_heard_of_view(const Fold& fold) {
   return heard;
 }
 
+std::int64_t last_heard_of_all(const Fold& fold) {
+  std::int64_t heard = fold.next_offset;
+  for (const auto& [id, session] : fold.view.sessions) {
+    const auto member = fold.devices.find(id);
+    const bool present = member != fold.devices.end() && member->second.session == session;
+    heard = std::min(heard, present ? member->second.last_seen : session);
+  }
+  return std::max(heard, fold.view.confirmed);
+}
+
 std::int64_t last_knock(const Fold& fold) {
   std::int64_t knock = fold.last_hello;
   for (const auto& [id, device] : fold.devices)

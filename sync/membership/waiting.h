@@ -20,6 +20,9 @@ StillMissing still_missing(const Fold& fold, const NextView& next, const GroupSi
 
 /// Offset of the last record that shows that the last view is alive: its CLOSE, or any of its members.
 std::int64_t last_heard_of_view(const Fold& fold);
+/// Offset of the last record by which all its members were alive: a confirmation, or the oldest of the
+/// members' newest records.
+std::int64_t last_heard_of_all(const Fold& fold);
 /// Offset of the newest HELLO, or READY of a device outside a view that stands; -1: none.
 std::int64_t last_knock(const Fold& fold);
 /// Whether an open device outside the view is ready to join it, and there is a place for it. Devices that copy

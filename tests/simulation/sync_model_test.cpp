@@ -153,7 +153,8 @@ class Replay {
     REQUIRE_MESSAGE(bytes, bytes.error().message);
     const std::uint64_t ignored = fold_.ignored.total();
     if (r.kind == "HELLO") sessions_[r.device] = {sessions_[r.device].second, next_};
-    apply(fold_, LogEntry{next_, 0, bytes.value()}, "model");
+    // Over a second apart: every HELLO voids all READYs, as in the model.
+    apply(fold_, LogEntry{next_, next_ * 1000, bytes.value()}, "model");
     next_ += 3;
     return conclusion(fold_.ignored.total() == ignored);
   }

@@ -20,6 +20,7 @@ struct MembershipNode {
   std::optional<sync::ViewSpec> view;
   std::optional<Error> error;
 
+  [[nodiscard]] const std::string& id() const { return config.hello.device; }
   void step(TimePoint now) {
     if (error) return;
     if (membership->view_broken()) {
@@ -33,15 +34,25 @@ struct MembershipNode {
       view.reset();
     } else if (polled.value()) {
       view = polled.value();
+      // As when it connects: every member writes a record.
+      if (view->world() > 1) static_cast<void>(membership->set(view->token, "address of " + id(), {}));
     }
   }
+};
+
+/// The time of the group, which is also that of its log.
+struct GroupClock final : Clock {
+  explicit GroupClock(const TimePoint& time) : time_(time) {}
+  [[nodiscard]] TimePoint now() const noexcept override { return time_; }
+  const TimePoint& time_;
 };
 
 /// A group over one log (in memory unless `open` overrides it), advanced by the test.
 struct MembershipGroup {
   sync::membership::MemoryLog log;
-  std::function<std::unique_ptr<OrderedLog>()> open = [memory = &log] { return memory->open(); };
   TimePoint now{};
+  GroupClock clock{now};
+  std::function<std::unique_ptr<OrderedLog>()> open = [this] { return log.open(&clock); };
   std::uint64_t seed = 1;
   std::map<std::string, MembershipNode> nodes;
 

@@ -81,12 +81,42 @@ TEST_CASE("Fold: records that are void, stale or invalid are ignored and counted
   CHECK(s.fold.devices.at("a").session == a);
 }
 
-TEST_CASE("Fold: a READY counts only until the next HELLO of anybody") {
+TEST_CASE("Fold: a device that cools down asks nobody") {
+  Script s;
+  const auto of = [&] {
+    std::map<std::string, std::int64_t> sessions;
+    for (const auto* id : {"a", "b"}) sessions[id] = s.hello(id, {1, 2, 3});
+    return sessions;
+  }();
+  for (const auto& [id, session] : of) s.ready(id, session);
+  s.close("a", of.at("a"));
+  REQUIRE(s.fold.view.members.size() == 2);
+  s.time_ms = 5000;
+  const auto b = s.hello("b", {1, 2, 3});
+  CHECK(s.fold.asked.ms == 5000);
+  s.ready("a", of.at("a"), 2);
+  s.ready("b", b, 2);
+  s.close("a", of.at("a"), 2);
+  REQUIRE(s.fold.view.members.size() == 2);
+  s.time_ms = 12'000;
+  s.ready("a", of.at("a"), 3);
+  s.time_ms = 15'000;
+  s.hello("b", {1, 2, 3});  // replaced a second time within ten minutes
+  CHECK(s.fold.asked.ms == 12'000);
+  CHECK_FALSE(s.fold.asked.due);
+  CHECK(is_live(s.fold, s.fold.devices.at("a")));
+}
+
+TEST_CASE("Fold: a READY counts only until a HELLO of anybody a second after the last") {
   Script s;
   const auto a = s.hello("a");
   const auto b = s.hello("b");
   s.ready("a", a);
   s.ready("b", b);
+  s.time_ms = 999;
+  s.hello("d", 2);
+  CHECK(is_live(s.fold, s.fold.devices.at("a")));
+  s.time_ms = 1000;
   const auto c = s.hello("c", 2);
   CHECK(is_ready(s.fold, s.fold.devices.at("a")));
   CHECK_FALSE(is_live(s.fold, s.fold.devices.at("a")));

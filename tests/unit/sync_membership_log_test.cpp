@@ -139,7 +139,7 @@ TEST_CASE("Membership: random starts, kills and lags, and equal prefixes give eq
       REQUIRE(entries);
       for (const auto& entry : entries.value()) {
         if (entry.offset >= node.membership->fold().next_offset) break;
-        apply(reference, entry.offset, decode(entry.bytes, "mnist").value());
+        apply(reference, entry, "mnist");
       }
       REQUIRE((reference == node.membership->fold()));
     }

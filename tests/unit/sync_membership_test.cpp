@@ -58,18 +58,20 @@ TEST_CASE("Membership: while it waits it says for whom") {
 
 TEST_CASE("Membership: the others close when the first member does not, after close_wait") {
   Group g;
-  for (const auto& id : abcd) g.start(id, 4);
-  // All are ready, then the first member dies before its CLOSE.
-  for (int i = 0; i < 3; ++i) {
+  for (const auto* id : {"a", "b", "c"}) g.start(id, 4);
+  g.run(1100ms);
+  g.start("d", 4);
+  // All repeat READY after its HELLO, then the first member dies before its CLOSE.
+  for (int i = 0; i < 4; ++i) {
     for (auto& entry : g.nodes) entry.second.step(g.now);
-    if (g.nodes.at("d").membership->fold().view.number == 0 && i == 1) g.nodes.erase("a");
+    if (g.nodes.at("d").membership->fold().view.number == 0 && i == 2) g.nodes.erase("a");
   }
   g.run(900ms);
   CHECK_FALSE(g.nodes.at("b").view);
   g.run(300ms);
   REQUIRE(g.nodes.at("b").view);
   CHECK(g.nodes.at("b").view->members ==
-        abcd);  // it sent READY after the last HELLO; connecting will reveal its death
+        abcd);  // its READY is newer than the last HELLO; connecting will reveal its death
 }
 
 TEST_CASE("Membership: a member that starts anew breaks the view and the next one forms") {
@@ -114,6 +116,7 @@ TEST_CASE("Membership: generations of dead sessions do not keep a restarted grou
     g.run(10ms * static_cast<int>(rng.below(30)));
     g.kill_all();
     if (generation % 4 != 3) continue;
+    g.now += 1s;  // else READYs of this generation may count
     for (const auto& id : abcd) {
       CHECK_FALSE(g.nodes.contains(id));
       g.start(id, 4);
@@ -158,12 +161,70 @@ TEST_CASE("Membership: a device under a new name takes the place of a dead one")
   g.start(old);
   for (int i = 0; i < 2; ++i) g.nodes.at("d").step(g.now);
   g.nodes.erase("d");
+  g.now += 1s;
   g.run(100ms);
   auto renamed = g.config("e", 4);
   renamed.hello.partitions = old.hello.partitions;
   g.start(renamed);
   g.run(500ms);
   CHECK(g.formed({"a", "b", "c", "e"}));
+}
+
+TEST_CASE("Membership: a device that dies within a second of the last request costs one connection") {
+  Group g;
+  for (const auto& id : abcd) g.start(id, 4);
+  for (int i = 0; i < 2; ++i) g.nodes.at("d").step(g.now);
+  g.nodes.erase("d");
+  g.run(500ms);
+  CHECK(g.nodes.at("a").view->members == abcd);
+  for (auto& [id, node] : g.nodes) {
+    node.view.reset();
+    node.membership->leave_view("no connection to d", {.lost = {"d"}, .unreached = {"d"}});
+  }
+  auto renamed = g.config("e", 4);
+  renamed.hello.partitions = {"mnist:d"};
+  g.start(renamed);
+  g.run(500ms);
+  CHECK(g.formed({"a", "b", "c", "e"}));
+}
+
+TEST_CASE("Membership: a device in conflict with one that has just died waits for a second") {
+  Group g;
+  for (const auto& id : abcd) g.start(id, 4);
+  for (int i = 0; i < 2; ++i) g.nodes.at("d").step(g.now);
+  g.nodes.erase("d");
+  auto renamed = g.config("e", 4);
+  renamed.hello.partitions = {"mnist:d"};
+  g.start(renamed);
+  g.run(900ms);
+  CHECK_FALSE(g.nodes.at("e").view);
+  g.run(400ms);
+  CHECK(g.formed({"a", "b", "c", "e"}));
+}
+
+TEST_CASE("Membership: devices that start within a second ask each other once") {
+  Group g;
+  constexpr std::size_t devices = 16;
+  for (std::size_t i = 0; i < devices; ++i) {
+    g.start(std::string(1, static_cast<char>('a' + i)), {1, devices, devices});
+    g.run(20ms);
+  }
+  g.run(300ms);
+  CHECK(g.nodes.at("a").view);
+  CHECK(g.log.size() <= 4 * devices + 1);  // HELLO, READY, perhaps once more, and an address; CLOSE
+}
+
+TEST_CASE("Membership: READYs of dead devices with another configuration end nobody, a second later") {
+  Group g;
+  for (const auto* id : {"a", "b", "c"}) g.start(id, 4, "50ms");
+  g.run(300ms);
+  g.kill_all();
+  g.start("d", 4);
+  g.run(10s);
+  CHECK(g.error("d") == "none");
+  for (const auto* id : {"a", "b", "c"}) g.start(id, 4);
+  g.run(500ms);
+  CHECK(g.formed(abcd));
 }
 
 TEST_CASE("Membership: a view starts from the best state that its members hold, and names its holders") {

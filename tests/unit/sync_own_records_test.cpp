@@ -108,16 +108,28 @@ TEST_CASE("Closing: the first member closes at once, others one after the other 
   CHECK_FALSE(closing.due({3, 12, 13}, 1, start + 7s, patience));
 }
 
-TEST_CASE(
-    "Closing: a view waits for others since the last of them was ready, and then for its first member") {
+TEST_CASE("Closing: a view waits for others since it last grew, and then for its first member") {
   Closing closing;
   const Closing::Patience patience{250ms, 1s, retry};
-  CHECK_FALSE(closing.due({3, 10, 12}, 0, start, patience));
-  CHECK_FALSE(closing.due({3, 10, 14}, 0, start + 200ms, patience));  // another one is ready
-  CHECK_FALSE(closing.due({3, 10, 14}, 0, start + 400ms, patience));
-  CHECK(closing.due({3, 10, 14}, 0, start + 450ms, patience));
-  CHECK_FALSE(closing.due({3, 10, 14}, 1, start + 1400ms, patience));
-  CHECK(closing.due({3, 10, 14}, 1, start + 1450ms, patience));
+  CHECK_FALSE(closing.due({3, 2, 12}, 0, start, patience));
+  CHECK_FALSE(closing.due({3, 3, 14}, 0, start + 200ms, patience));  // another one is ready
+  CHECK_FALSE(closing.due({3, 3, 14}, 0, start + 400ms, patience));
+  CHECK(closing.due({3, 3, 14}, 0, start + 450ms, patience));
+  CHECK_FALSE(closing.due({3, 3, 14}, 1, start + 1400ms, patience));
+  CHECK(closing.due({3, 3, 14}, 1, start + 1450ms, patience));
+}
+
+TEST_CASE("Closing: a device that is ready again and again holds nobody up; a view that goes on does") {
+  Closing closing;
+  const Closing::Patience patience{5s, 1s, retry};
+  CHECK_FALSE(closing.due({3, 3, 12}, 0, start, patience));
+  closing.cannot();  // all are asked again
+  CHECK_FALSE(closing.due({3, 2, 16}, 0, start + 3s, patience));
+  CHECK_FALSE(closing.due({3, 3, 17}, 0, start + 3s, patience));
+  CHECK(closing.due({3, 3, 20}, 0, start + 5s, patience));
+  closing.must_not();
+  CHECK_FALSE(closing.due({3, 3, 30}, 0, start + 60s, patience));
+  CHECK_FALSE(closing.due({4, 2, 31}, 0, start + 65s, patience));
 }
 
 TEST_CASE("Conflict: it must last without a break, and all end only by one that is of all") {
