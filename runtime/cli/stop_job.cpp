@@ -30,10 +30,11 @@ Stop make_stop() {
 /// True if the device has been silent since its peers started to form the next view.
 bool is_lost(const Fold& fold, const DeviceEntry& device) {
   if (is_live(fold, device)) return false;
-  const bool others_form =
-      view_left(fold) || std::any_of(fold.devices.begin(), fold.devices.end(),
-                                     [&](const auto& entry) { return is_live(fold, entry.second); });
-  return others_form;
+  if (view_left(fold)) return true;
+  const auto member = fold.view.sessions.find(device.hello.device);
+  if (member != fold.view.sessions.end() && member->second == device.session) return false;  // it trains
+  return std::any_of(fold.devices.begin(), fold.devices.end(),
+                     [&](const auto& entry) { return is_live(fold, entry.second); });
 }
 
 bool has_ended(const Fold& fold, const StoppedDevice& device) {

@@ -34,6 +34,8 @@ TEST_CASE(
   of["d"] = s.hello("d", {1, 4, 4});
   CHECK(awaited(s) == "a b d ");
   s.ready("d", of["d"], 3);
+  CHECK(awaited(s) == "a b d ");
+  s.time_ms = 1000;
   s.hello("e", {1, 4, 4});
   CHECK(awaited(s) == "a b d e ");
 }
