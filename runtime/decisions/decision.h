@@ -16,7 +16,7 @@
 /// line, with its checksum as the last member. All functions are pure.
 namespace rivulet::runtime {
 
-inline constexpr std::uint64_t decision_log_version = 10;
+inline constexpr std::uint64_t decision_log_version = 11;
 /// Maximum length of a line. A table of 1 000 devices takes 0.6 MB.
 inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 

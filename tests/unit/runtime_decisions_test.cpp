@@ -146,13 +146,13 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   }
   SUBCASE("a version as deep as its line is long") {
     const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
-    changed[0] = resealed(changed[0], "\"version\":10", "\"version\":" + deep);
+    changed[0] = resealed(changed[0], "\"version\":11", "\"version\":" + deep);
     CHECK(contains(say(changed), path + ": line 1: version that is not a number"));
   }
   SUBCASE("a newer version") {
     ViewRecord view = std::get<ViewRecord>(parse_decision_line(lines[0]).value());
-    changed[0] = resealed(lines[0], "\"version\":10", "\"version\":11");
-    CHECK(contains(say(changed), path + ": line 1: version 11, this build reads 10"));
+    changed[0] = resealed(lines[0], "\"version\":11", "\"version\":12");
+    CHECK(contains(say(changed), path + ": line 1: version 12, this build reads 11"));
     view.policy.batch_policy = "magic";
     changed[0] = decision_line(view);
     CHECK(contains(say(changed), "line 1: batch.policy \"magic\" is not in this build"));
