@@ -17,11 +17,16 @@ std::optional<Clocks> counts_from(const ClosedView& view, const Fold& fold) {
   const auto ready_of = [&](const std::string& id) -> const Ready& { return *fold.devices.at(id).ready; };
   const bool limited = std::any_of(view.members.begin(), view.members.end(),
                                    [&](const std::string& id) { return ready_of(id).limited; });
-  if (!limited) return std::nullopt;
+  const bool may_return = std::ranges::any_of(fold.devices, [&](const auto& entry) {
+    const auto& [id, device] = entry;
+    return device.limited && is_open(fold, device) && !std::ranges::binary_search(view.members.list(), id);
+  });
+  if (!limited && !may_return) return std::nullopt;
   const Clocks here{view.target.step, ready_of(view.holders.front()).rows};
   const auto& began = fold.view.counts_from;
   const bool behind = began && (here.step < began->step || here.rows < began->rows);
-  return began && !behind && !fold.view.ended ? began : here;
+  if (began && !behind && !fold.view.ended) return began;
+  return limited ? std::optional(here) : std::nullopt;
 }
 
 }  // namespace rivulet::sync::membership

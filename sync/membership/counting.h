@@ -11,7 +11,8 @@ namespace rivulet::sync::membership {
 void note_end(Fold& fold, const Leave& leave);
 
 /// Start of the counts for `view`, which is about to be closed. Counts continue across views and restarts,
-/// until the group shuts down in an orderly way, rolls back to before their start, or no device has a limit.
+/// until the group shuts down in an orderly way, rolls back to before their start, or no device has a limit:
+/// no member, and none that is away and has not left.
 std::optional<Clocks> counts_from(const ClosedView& view, const Fold& fold);
 
 }  // namespace rivulet::sync::membership

@@ -160,6 +160,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   follow_copy(fold, *device, ready, at.offset);
   device->ready = ready;
   device->ready_at = at.offset;
+  device->limited = ready.limited;
   return counts;
 }
 

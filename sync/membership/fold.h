@@ -36,6 +36,7 @@ struct DeviceEntry {
   std::optional<std::string> left;  ///< reason of this session's LEAVE
   WhyNot left_for = WhyNot::none;   ///< its cause, for the decisions of the others
   bool left_in_order = false;       ///< it left on request, without an error
+  bool limited = false;             ///< the last READY of the device said so (see counting.h)
   std::int64_t last_seen = -1;      ///< offset of the last counted record of this session
   Predecessor before;
   std::vector<std::string> past_nonces;  ///< nonces of its last sessions: their HELLOs are not accepted again
@@ -89,7 +90,8 @@ struct ClosedView {
       -1;                   ///< offset of the last CLOSE repeated by a member to show that the view is alive
   std::string config_hash;  ///< the group's configuration. Empty: unknown
   SharedList<std::vector<std::string>> owners;  ///< partitions by rank, as claimed in the members' HELLOs
-  /// Start of the counts for --stop-after rows and rounds; none: no member has a limit.
+  /// Start of the counts for --stop-after rows and rounds; none: no member has a limit, and none that is
+  /// away.
   std::optional<Clocks> counts_from;
   bool ended = false;  ///< ended in an orderly way: a run that resumes from its state restarts the counts
   bool operator==(const ClosedView&) const = default;

@@ -72,6 +72,7 @@ Snapshot json_of(const DeviceEntry& d) {
                   d.ready->copied, d.copy_at};
   if (d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
   if (d.left_in_order) j["in_order"] = true;
+  if (d.limited) j["limited"] = true;
   if (!d.breaks.empty()) j["breaks"] = d.breaks;
   if (d.expelled_ms) j["expelled"] = {*d.expelled_ms, d.expelled_again};
   return j;
@@ -91,6 +92,7 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   if (const auto cause = j.find("left_for"); cause != j.end())
     d.left_for = why_not_of(cause->get<std::string>());
   d.left_in_order = j.value("in_order", false);
+  d.limited = j.value("limited", false);
   if (const auto breaks = j.find("breaks"); breaks != j.end())
     d.breaks = breaks->get<std::vector<std::int64_t>>();
   if (const auto expelled = j.find("expelled"); expelled != j.end()) {

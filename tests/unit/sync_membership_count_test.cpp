@@ -144,6 +144,34 @@ TEST_CASE("Count: nobody counts, and the next who does begins anew") {
   CHECK(s.from() == Clocks{60, 600});
 }
 
+TEST_CASE("Count: it goes on while the only device with a limit is away, unless that has left") {
+  Script s;
+  Sessions of;
+  for (const char* id : {"b", "c", "z"}) of[id] = s.hello(id, GroupSizes{1, 3, 3});
+  const auto held = [](Stamp stamp, bool limited) { return Held{stamp, stamp.step * 10, limited}; };
+  s.form_view(of, {{"z", held({}, true)}, {"b", held({}, false)}, {"c", held({}, false)}});
+  REQUIRE(s.from() == Clocks{0, 0});
+  const Sessions rest{{"b", of["b"]}, {"c", of["c"]}};
+  bool left = false;
+  SUBCASE("lost") {}
+  SUBCASE("restarted, and not ready yet") {
+    of["z"] = s.hello("z", GroupSizes{1, 3, 3});
+  }
+  SUBCASE("left") {
+    s.leave_as("z", of["z"], Ends::device);
+    left = true;
+  }
+  s.form_alike(rest, held({1, 40}, false));
+  CHECK(s.from() == (left ? std::nullopt : std::optional(Clocks{0, 0})));
+  CHECK(snapshot_of(s.fold).find("\"limited\":true") != std::string::npos);
+  of["z"] = s.hello("z", GroupSizes{1, 3, 3});
+  s.form_view(of, {{"z", held({1, 40}, true)}, {"b", held({2, 60}, false)}, {"c", held({2, 60}, false)}});
+  CHECK(s.from() == (left ? Clocks{60, 600} : Clocks{0, 0}));
+  of["z"] = s.hello("z", GroupSizes{1, 3, 3});  // without a limit
+  s.form_view(of, {{"z", held({3, 80}, false)}, {"b", held({3, 80}, false)}, {"c", held({3, 80}, false)}});
+  CHECK_FALSE(s.from());
+}
+
 TEST_CASE("Count: a new run knows nothing of it") {
   Script s;
   auto of = a_counting_group(s);
@@ -174,7 +202,7 @@ TEST_CASE("Count: a snapshot has it, and says nothing where there is nothing") {
   plain.form({"a", "b"});
   plain.leave("a", plain.fold.devices.at("a").session);
   const std::string text = snapshot_of(plain.fold);
-  for (const char* word : {"counts_from", "ended", "in_order", "ready_"})
+  for (const char* word : {"counts_from", "ended", "in_order", "ready_", "limited"})
     CHECK(text.find(word) == std::string::npos);
 }
 
