@@ -149,7 +149,7 @@ bool Worker::may_enter(TimePoint now) {
   const auto& schedule = view_->session->plan().next;
   const std::size_t assigned = schedule.rows[view_->spec.rank];
   const std::size_t have = rows().batch().own_rows() + rows().waiting();
-  if (now >= round_.times.last_ended + schedule.wait || end_requested()) return true;
+  if (now >= round_.times.last_ended + schedule.wait || hurries()) return true;
   if (schedule.rest) return have >= std::max<std::size_t>(1, assigned) || view_->session->peer_entered();
   return have >= std::min(assigned, rows().batch().rows_max());
 }

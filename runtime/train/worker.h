@@ -246,6 +246,7 @@ class Worker final : public Agent {
   void show_claims();
   bool watch_membership(TimePoint now);
   [[nodiscard]] bool end_requested() const;
+  [[nodiscard]] bool hurries() const;
   Duration leaving_for(TimePoint now);
   Turn drain();
   void note_left_residual();

@@ -20,7 +20,7 @@ bool Worker::must_synchronize(TimePoint now) const {
   const LocalSteps& own = model().own();
   const auto& schedule = view_->session->plan().next;
   return own.complete(schedule, now) || measurements_.norms().requests_sync(schedule) ||
-         own.full(rows().partitions().size()) || end_requested() || clock_.time_is_up(now);
+         own.full(rows().partitions().size()) || hurries() || clock_.time_is_up(now);
 }
 
 Turn Worker::step_locally() {

@@ -25,6 +25,12 @@ bool Worker::end_requested() const {
   return parts_.stop.load() > 0 || parts_.membership.stop_requested();
 }
 
+/// A device that ends waits for no rows, except in the round in which it sends its residual: without rows no
+/// device sends anything.
+bool Worker::hurries() const {
+  return end_requested() && !view_->session->plan().next.flush;
+}
+
 /// Returns the time since this device was requested to stop; 0 if it was not.
 Duration Worker::leaving_for(TimePoint now) {
   if (!end_requested()) return Duration(0);

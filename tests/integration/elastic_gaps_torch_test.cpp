@@ -128,10 +128,11 @@ TEST_CASE("Gaps: the plug of a device is pulled") {
 
 TEST_CASE("Gaps: a device that leaves sends its residual first") {
   constexpr int devices = 3;
-  DeviceGroup group({.devices = devices,
-                     .on_peer_loss = "reform",
-                     .arguments = {"--set", "compression.policy=fixed", "--set",
-                                   "compression.compressor=topk", "--set", "sync.policy=every"}});
+  DeviceGroup group(
+      {.devices = devices,
+       .on_peer_loss = "reform",
+       .arguments = {"--set", "compression.policy=fixed", "--set", "compression.compressor=topk", "--set",
+                     "compression.keep=0.1", "--set", "sync.policy=every"}});
   group.feed(200);
   const std::vector<std::string> sizes{"--devices", "2-3"};
   for (int i = 0; i < devices; ++i) group.start(i, sizes);
