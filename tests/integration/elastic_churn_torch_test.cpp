@@ -131,7 +131,7 @@ TEST_CASE("Churn: a device that dies every three seconds costs the others little
     started = clock.now();
   });
   const double after = rate(half, [] {});  // it cools down
-  std::size_t most = 0;  // of any minute, from the third change on
+  std::size_t most = 0;                    // of any minute, from the third change on
   for (std::size_t i = 2; i < changes.size(); ++i) {
     const auto in_minute = [&](TimePoint at) { return at >= changes[i] && at < changes[i] + 60s; };
     most = std::max(most, static_cast<std::size_t>(std::ranges::count_if(changes, in_minute)));
