@@ -260,9 +260,9 @@ Status Node::make_checkpointer(const Config& config) {
 void Node::make_donor(const Config& config) {
   if (config.job.devices.is_fixed() || !outside_.copies) return;
   const CopyDependencies& copies = *outside_.copies;
-  donor_ = std::make_unique<StateDonor>(StateDonor::Parts{copies.clock, copies.wake, copies.give, *membership_,
-                                                          owner_, trainer_->layout(), *outside_.device,
-                                                          outside_.logger, config.sync.deadline});
+  donor_ = std::make_unique<StateDonor>(
+      StateDonor::Parts{copies.clock, copies.wake, copies.give, *membership_, owner_, trainer_->layout(),
+                        *outside_.device, outside_.logger, config.sync.deadline});
 }
 
 Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog) {

@@ -32,8 +32,8 @@ namespace rivulet::runtime {
 struct CopyDependencies {
   const Clock& clock;
   Wake& wake;
-  sync::Connect give;  ///< for this thread
-  sync::Connect take;  ///< for the train thread
+  sync::Connect give;                         ///< for this thread
+  sync::Connect take;                         ///< for the train thread
   std::size_t above = std::size_t{1} << 20U;  ///< devices copy larger states, in bytes, before they join
 };
 

@@ -72,7 +72,8 @@ bool get_sum(sync::FieldReader& bytes, const GradientView& sum) {
   std::vector<std::uint32_t> positions;
   bytes.get(positions);
   const auto values = bytes.cut(positions.size() * size);
-  const bool ascending = std::ranges::adjacent_find(positions, std::ranges::greater_equal()) == positions.end();
+  const bool ascending =
+      std::ranges::adjacent_find(positions, std::ranges::greater_equal()) == positions.end();
   if (!bytes.fine() || !ascending || (!positions.empty() && positions.back() >= sum.count)) return false;
   std::ranges::fill(sum.host_bytes(), std::byte{0});
   for (std::size_t i = 0; i < positions.size(); ++i)

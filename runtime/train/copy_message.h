@@ -47,14 +47,15 @@ inline constexpr std::size_t copy_piece_bytes = std::size_t{1} << 20U;
 
 /// A round that has changed the agreed state.
 struct CopiedRound {
-  std::uint64_t view = 0;                               ///< number of the view
-  sync::policy::Mode mode = sync::policy::Mode::idle;   ///< gradients or delta; idle: it has only moved offsets
+  std::uint64_t view = 0;  ///< number of the view
+  sync::policy::Mode mode =
+      sync::policy::Mode::idle;  ///< gradients or delta; idle: it has only moved offsets
   double learning_rate_factor = 1;
   sync::FactsTable table;
   std::vector<sync::policy::ControllerMemory> memory;  ///< memory of the controllers after the round
 };
-/// Encodes a round with its agreed sum [P + B] (empty in mode idle), as positions and values if that is shorter.
-/// Errors: protocol (facts that cannot be encoded).
+/// Encodes a round with its agreed sum [P + B] (empty in mode idle), as positions and values if that is
+/// shorter. Errors: protocol (facts that cannot be encoded).
 Result<std::vector<std::byte>> encode_round(const CopiedRound& round, const GradientView& sum);
 /// Decodes the next round of untrusted bytes; writes its sum to `sum`, in host memory. Errors: protocol.
 Result<CopiedRound> read_round(sync::FieldReader& bytes, const GradientView& sum);

@@ -140,7 +140,8 @@ Status StateCopy::read_head() {
 
 Status StateCopy::read_body() {
   Session& s = *session_;
-  if (rivulet::digest_of(s.body).low != s.head.sum) return wrong("has sent bytes that were damaged in transit");
+  if (rivulet::digest_of(s.body).low != s.head.sum)
+    return wrong("has sent bytes that were damaged in transit");
   Status taken = s.head.part == CopyPart::image    ? add_to_image()
                  : s.head.part == CopyPart::rounds ? apply_rounds()
                                                    : end();

@@ -41,8 +41,8 @@ class StateCopy {
   StateCopy(const StateCopy&) = delete;
   StateCopy& operator=(const StateCopy&) = delete;
 
-  /// Begins or continues the copy that the membership asks for. Never waits. done: take() returns the state in
-  /// which the view has ended. failed: once per failed copy. pending: also if no copy is needed.
+  /// Begins or continues the copy that the membership asks for. Never waits. done: take() returns the state
+  /// in which the view has ended. failed: once per failed copy. pending: also if no copy is needed.
   Progress step();
   AgreedState take();
   void drop();

@@ -23,8 +23,8 @@ namespace rivulet::runtime {
 
 /// Copies the agreed state to a device that waits to join, over a connection of its own, while the group
 /// trains: the image, then each round that changes the state, until the view ends. Uses at most half of the
-/// link until then. Serves one device at a time; the next one asks again. A copy fails if the connection does,
-/// or if the rounds not sent yet take more memory than an image: the device then asks another member.
+/// link until then. Serves one device at a time; the next one asks again. A copy fails if the connection
+/// does, or if the rounds not sent yet take more memory than an image: the device then asks another member.
 ///
 /// The train thread copies the state, about as long as a checkpoint does, and encodes the agreed sums; all
 /// else runs in this agent's thread. Memory while it copies: two states, then an image and the rounds.
@@ -45,8 +45,8 @@ class StateDonor final : public Agent {
   ~StateDonor() override;
 
   // train thread
-  /// Begins the requested copy from this state, unless it was begun before; ends one that is not requested any
-  /// more. Errors: unavailable (memory).
+  /// Begins the requested copy from this state, unless it was begun before; ends one that is not requested
+  /// any more. Errors: unavailable (memory).
   Status follow(const std::optional<sync::membership::StateRequest>& request, const AgreedState& state);
   /// Whether rounds must be passed to applied().
   [[nodiscard]] bool gives() const noexcept { return token_.load(std::memory_order_acquire) != 0; }
@@ -54,8 +54,8 @@ class StateDonor final : public Agent {
   void applied(const CopiedRound& round, const GradientView& sum);
   /// Whether the device has all but the last round, so that it can join.
   [[nodiscard]] bool nearly_done() const noexcept { return nearly_done_.load(std::memory_order_acquire); }
-  /// The view has ended with this state: a device that is nearly done gets the remaining rounds at full speed.
-  /// Returns its id: the next view waits for it. Any other copy is void.
+  /// The view has ended with this state: a device that is nearly done gets the remaining rounds at full
+  /// speed. Returns its id: the next view waits for it. Any other copy is void.
   std::vector<std::string> end(const Stamp& stamp);
   /// The state was replaced: the copy is void.
   void drop();

@@ -91,30 +91,21 @@ StreamWatch::Parts Worker::stream_parts() const {
 
 std::unique_ptr<StateCopy> Worker::make_copy() {
   if (parts_.donor == nullptr) return nullptr;
-  return std::make_unique<StateCopy>(StateCopy::Parts{parts_.clock, parts_.wake, *parts_.connect_copy,
-                                                      parts_.membership, config_.owner,
-                                                      parts_.trainer.layout(), parts_.device,
-                                                      config_.optimizer, memory_.agreed_scratch,
-                                                      config_.peer_deadline, parts_.log});
+  return std::make_unique<StateCopy>(
+      StateCopy::Parts{parts_.clock, parts_.wake, *parts_.connect_copy, parts_.membership, config_.owner,
+                       parts_.trainer.layout(), parts_.device, config_.optimizer, memory_.agreed_scratch,
+                       config_.peer_deadline, parts_.log});
 }
 
 ViewEntry::Parts Worker::entry_parts() {
-  return {parts_.clock,
-          parts_.wake,
-          parts_.membership,
-          parts_.connect,
-          parts_.state,
-          rows(),
-          model(),
-          residual_.numbers(),
-          checkpoints_,
-          copy_.get(),
-          parts_.device,
-          parts_.trainer.layout(),
-          config_.owner,
-          config_.peer_deadline,
-          parts_.status,
-          report_.metrics(),
+  return {parts_.clock,      parts_.wake,
+          parts_.membership, parts_.connect,
+          parts_.state,      rows(),
+          model(),           residual_.numbers(),
+          checkpoints_,      copy_.get(),
+          parts_.device,     parts_.trainer.layout(),
+          config_.owner,     config_.peer_deadline,
+          parts_.status,     report_.metrics(),
           parts_.log};
 }
 

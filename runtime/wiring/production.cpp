@@ -330,8 +330,8 @@ void join_threads(Process& p, Watchdog& watchdog) {
   p.ingest_thread.stop();
   p.ingest_thread.join();
   watchdog.stop();
-  for (ThreadRunner* thread : {&p.evaluate_thread, &p.checkpoint_thread, &p.board_thread, &p.topics_thread,
-                               &p.donor_thread}) {
+  for (ThreadRunner* thread :
+       {&p.evaluate_thread, &p.checkpoint_thread, &p.board_thread, &p.topics_thread, &p.donor_thread}) {
     thread->stop();
     thread->join();
   }

@@ -216,8 +216,8 @@ Devices without_copying(const Fold& fold, const GroupSizes& sizes, const Devices
   return rest.size() >= sizes.min && any_serves(fold, rest) ? rest : all;
 }
 
-/// Leaves out devices that cool down, newcomers that still copy the state, accused devices, and pairs that cannot connect, if enough others
-/// remain.
+/// Leaves out devices that cool down, newcomers that still copy the state, accused devices, and pairs that
+/// cannot connect, if enough others remain.
 void leave_out(const Fold& fold, const GroupSizes& sizes, NextView& next) {
   next.devices = without_cooling(fold, sizes, next.devices);
   next.devices = without_copying(fold, sizes, next.devices);

@@ -25,7 +25,8 @@ bool newcomer_lags(const Fold& fold) {
 bool copy_ends(const Fold& fold, const Devices& here) {
   const auto outside = [&](const std::string& id) {
     const auto device = fold.devices.find(id);
-    return device != fold.devices.end() && is_open(fold, device->second) && !is_cooling(fold, device->second) &&
+    return device != fold.devices.end() && is_open(fold, device->second) &&
+           !is_cooling(fold, device->second) &&
            std::ranges::none_of(here, [&](const auto* other) { return other->hello.device == id; });
   };
   return std::ranges::any_of(
@@ -111,7 +112,8 @@ bool joiner_waits(const Fold& fold, const GroupSizes& sizes) {
     const DeviceEntry& device = entry.second;
     if (is_cooling(fold, device)) return false;
     const bool outside = !is_of_last_view(fold, device) && is_open(fold, device) && is_ready(fold, device);
-    return outside && !copies_first(*device.ready) && device.hello.config_hash == fold.view.config_hash && !claims_of_members(fold, device);
+    return outside && !copies_first(*device.ready) && device.hello.config_hash == fold.view.config_hash &&
+           !claims_of_members(fold, device);
   });
 }
 

@@ -25,8 +25,8 @@ std::int64_t last_heard_of_view(const Fold& fold);
 std::int64_t last_heard_of_all(const Fold& fold);
 /// Offset of the newest HELLO, or READY of a device outside a view that stands; -1: none.
 std::int64_t last_knock(const Fold& fold);
-/// Whether an open device outside the view is ready to join it, and there is a place for it. Devices that copy
-/// the state do not count: their donors know when they are ready.
+/// Whether an open device outside the view is ready to join it, and there is a place for it. Devices that
+/// copy the state do not count: their donors know when they are ready.
 bool joiner_waits(const Fold& fold, const GroupSizes& sizes);
 
 /// Whether members may still train in the view of this run: none is ready for the next or has begun another

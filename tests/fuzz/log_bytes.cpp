@@ -87,8 +87,8 @@ std::vector<ControlRecord> records_of_a_life() {
 void check_fold(const Fold& fold) {
   RIVULET_CHECK(fold.devices.size() <= devices_max, "devices are bounded");
   RIVULET_CHECK(fold.saved.size() <= saved_max, "saved states are bounded");
-  const auto copies = std::ranges::count_if(
-      fold.devices, [](const auto& entry) { return entry.second.copy_at >= 0; });
+  const auto copies =
+      std::ranges::count_if(fold.devices, [](const auto& entry) { return entry.second.copy_at >= 0; });
   RIVULET_CHECK(fold.addresses.size() <= addresses_max_per_member * (fold.view.members.size() +
                                                                      2 * static_cast<std::size_t>(copies)),
                 "addresses are bounded");

@@ -94,28 +94,29 @@ runtime::NodeDependencies SimDevice::outside() {
   const auto published = [this](std::span<const NextOffset> positions) {
     if (power_.take()) world_.referee.published(run_, positions);
   };
-  return {.ingest_clock = reading,
-          .worker_clock = agents_->worker.clock,
-          .ingest_wake = agents_->ingest.wake,
-          .worker_wake = agents_->worker.wake,
-          .source = make_sim_source(static_cast<std::int32_t>(index_), world_.streams, reading, published),
-          .device = devices::make_host_device(),
-          .log = world_.log.open(index_, agents_->worker.clock, power_),
-          .connect = world_.wires.connect(index_, agents_->worker.clock, power_),
-          .metrics = metrics_,
-          .logger = *log_,
-          .decisions = runtime::make_null_decision_log(),
-          .stop = stop_,
-          .nonce_seed = derive_seed(world_.seed, "nonce", index_ * 1'000'000 + lives_),
-          .checkpoint_wake = &agents_->checkpointer.wake,
-          .checkpoints = sim_folder,
-          .copies = runtime::CopyDependencies{.clock = agents_->donor.clock,
-                                              .wake = agents_->donor.wake,
-                                              .give = world_.wires.connect(index_, agents_->donor.clock, power_),
-                                              .take = world_.wires.connect(index_, agents_->worker.clock, power_),
-                                              .above = world_.copies_above},
-          .files = disk_,
-          .rules = world_.rules};
+  return {
+      .ingest_clock = reading,
+      .worker_clock = agents_->worker.clock,
+      .ingest_wake = agents_->ingest.wake,
+      .worker_wake = agents_->worker.wake,
+      .source = make_sim_source(static_cast<std::int32_t>(index_), world_.streams, reading, published),
+      .device = devices::make_host_device(),
+      .log = world_.log.open(index_, agents_->worker.clock, power_),
+      .connect = world_.wires.connect(index_, agents_->worker.clock, power_),
+      .metrics = metrics_,
+      .logger = *log_,
+      .decisions = runtime::make_null_decision_log(),
+      .stop = stop_,
+      .nonce_seed = derive_seed(world_.seed, "nonce", index_ * 1'000'000 + lives_),
+      .checkpoint_wake = &agents_->checkpointer.wake,
+      .checkpoints = sim_folder,
+      .copies = runtime::CopyDependencies{.clock = agents_->donor.clock,
+                                          .wake = agents_->donor.wake,
+                                          .give = world_.wires.connect(index_, agents_->donor.clock, power_),
+                                          .take = world_.wires.connect(index_, agents_->worker.clock, power_),
+                                          .above = world_.copies_above},
+      .files = disk_,
+      .rules = world_.rules};
 }
 
 /// The part of `rivulet run --new-run` before the node starts. False: it ends here, at each restart, until
@@ -228,8 +229,7 @@ bool adopts(const runtime::NodeStatus& status) {
   using runtime::NodeState;
   const NodeState state = status.state.load();
   if (state == NodeState::connecting) return true;
-  const bool waits =
-      state == NodeState::joining || state == NodeState::forming || state == NodeState::paused;
+  const bool waits = state == NodeState::joining || state == NodeState::forming || state == NodeState::paused;
   return waits && status.world.load() == 0;
 }
 
@@ -243,8 +243,7 @@ void SimDevice::look() {
   if (state.stamp != seen_) {
     if (adopts(status) && status.state.load() != runtime::NodeState::connecting)
       world_.faults.count(SimFault::copy_taken);
-    world_.referee.changed(index_, state, runtime::digest_of(state, *host_).value().hex(),
-                            adopts(status));
+    world_.referee.changed(index_, state, runtime::digest_of(state, *host_).value().hex(), adopts(status));
     seen_ = state.stamp;
   }
   if (status.view.load() == view_) return;

@@ -208,8 +208,8 @@ sync::Connect SimWires::connect(std::size_t device, const Clock& clock, SimPower
     for (std::size_t other = 0; other < devices_; ++other)
       if (other != device && std::ranges::binary_search(spec.members, id_of_device(other)))
         peers.push_back(other);
-    return std::unique_ptr<sync::Transport>(
-        std::make_unique<Wire>(*this, device, std::move(peers), clock, power, wake, std::move(inner).value()));
+    return std::unique_ptr<sync::Transport>(std::make_unique<Wire>(*this, device, std::move(peers), clock,
+                                                                   power, wake, std::move(inner).value()));
   };
 }
 

@@ -107,3 +107,31 @@ TEST_CASE("Doctor: free ports are free and different, and none that the kernel g
     for (std::size_t j = 0; j < i; ++j) CHECK(ports.value()[i] != ports.value()[j]);
   }
 }
+
+TEST_CASE("Checks: what the largest size of a group costs is said, and warned of where it is not tested") {
+  Config config;
+  config.job.name = "pumps";
+  config.model.name = "linear";
+  config.decode.shape = {3};
+  CHECK(size_checks(config).empty());
+  config.job.devices = 4;
+  CHECK(size_checks(config).empty());
+
+  config.job.devices = {2, 3, 8};
+  const auto some = size_checks(config);
+  REQUIRE(some.size() == 1);
+  CHECK(some[0].level == CheckLevel::ok);
+  CHECK(some[0].value.starts_with("up to 8 devices: "));
+  CHECK(some[0].value.find(" 21 connections, ") != std::string::npos);  // three to each of seven peers
+  CHECK(some[0].value.ends_with(" for 3)"));
+
+  config.job.devices = {2, 64, 64};
+  CHECK(size_checks(config).at(0).level == CheckLevel::ok);
+  for (const GroupSizes& sizes : {GroupSizes(2, 64, 65), GroupSizes(65)}) {
+    config.job.devices = sizes;
+    const auto many = size_checks(config);
+    REQUIRE(many.size() == 1);
+    CHECK(many[0].level == CheckLevel::warn);
+    CHECK(many[0].hint.find("up to 64 devices") != std::string::npos);
+  }
+}

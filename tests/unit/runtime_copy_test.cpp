@@ -1,5 +1,5 @@
-// Messages of a background copy of the state: what is written is read, a copied round does what the group's step
-// did, and wrong bytes are refused in words.
+// Messages of a background copy of the state: what is written is read, a copied round does what the group's
+// step did, and wrong bytes are refused in words.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -43,7 +43,8 @@ GradientView view_of(std::vector<float>& numbers) {
 
 /// A round of two devices that trains two rows of the first one's partition.
 CopiedRound round_at(std::uint64_t step, Mode mode, std::uint32_t rows = 2) {
-  CopiedRound round{.view = 7, .mode = mode, .learning_rate_factor = 0.5, .table = {}, .memory = {{"auto", {1, 2}}}};
+  CopiedRound round{
+      .view = 7, .mode = mode, .learning_rate_factor = 0.5, .table = {}, .memory = {{"auto", {1, 2}}}};
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     round.table.facts.push_back({.view = 70, .round = step, .step = step, .rank = rank});
     round.table.sections.emplace_back();
@@ -74,7 +75,8 @@ std::string why_not_applied(AgreedState state, const CopiedRound& round) {
 }  // namespace
 
 TEST_CASE("Copy: a head survives its bytes, and each flipped byte is found") {
-  const CopyHead head{.token = 99, .part = CopyPart::image, .first = 1 << 20, .total = 5'000'000, .bytes = 7, .sum = 3};
+  const CopyHead head{
+      .token = 99, .part = CopyPart::image, .first = 1 << 20, .total = 5'000'000, .bytes = 7, .sum = 3};
   CopyHeadBytes bytes = encode(head);
   REQUIRE(decode_copy_head(bytes));
   CHECK(decode_copy_head(bytes).value() == head);
@@ -118,7 +120,8 @@ TEST_CASE("Copy: a copied round makes the step of the group: the same model, row
       sync::policy::Decision decision;
       decision.mode = mode;
       decision.learning_rate_factor = 0.5;
-      REQUIRE(make_step(group, {sgd(), host(), round.table, decision, round.memory, round.view}, view_of(sum)));
+      REQUIRE(
+          make_step(group, {sgd(), host(), round.table, decision, round.memory, round.view}, view_of(sum)));
     }
     std::vector<float> back(parameters);
     const auto read_back = read(bytes.value(), back);
@@ -133,8 +136,8 @@ TEST_CASE("Copy: a copied round makes the step of the group: the same model, row
 
 TEST_CASE("Copy: a round that does not follow the state, or contradicts it, is refused") {
   CHECK(why_not_applied(state_at(4), round_at(4, Mode::gradients)).empty());
-  CHECK(why_not_applied(state_at(5), round_at(4, Mode::gradients)).find("a round after step 4, the copy is at step 5") !=
-        std::string::npos);
+  CHECK(why_not_applied(state_at(5), round_at(4, Mode::gradients))
+            .find("a round after step 4, the copy is at step 5") != std::string::npos);
 
   AgreedState state = state_at(4);
   CopiedRound round = round_at(4, Mode::gradients);
@@ -145,8 +148,9 @@ TEST_CASE("Copy: a round that does not follow the state, or contradicts it, is r
   CHECK(why_not_applied(state_at(4), round).find("that of the group has") != std::string::npos);
 
   state.partitions[{0, 0}] = {{0, 0}, {1, 0}, 1, 0, 0, {}, {}};
-  CHECK(why_not_applied(std::move(state), round_at(4, Mode::gradients)).find("are already part of the state") !=
-        std::string::npos);
+  CHECK(
+      why_not_applied(std::move(state), round_at(4, Mode::gradients)).find("are already part of the state") !=
+      std::string::npos);
 }
 
 TEST_CASE("Copy: bytes that are cut, or say what cannot be, are refused") {

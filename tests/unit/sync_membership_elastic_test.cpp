@@ -236,8 +236,7 @@ TEST_CASE("Elastic: a newcomer copies a large state from a member, and only then
 
   // It has the state: the others wait for its READY, up to a second.
   for (const auto& id : abc) g.of(id).announce_state({2, 9}, "nine", 90);
-  for (const auto& id : abc)
-    g.leave(id, id == again->donor ? Departure{.copied = {"d"}} : Departure{});
+  for (const auto& id : abc) g.leave(id, id == again->donor ? Departure{.copied = {"d"}} : Departure{});
   g.run(600ms);
   CHECK_FALSE(g.nodes.at("a").view);
   g.of("d").announce_state({2, 9}, "nine", 90);

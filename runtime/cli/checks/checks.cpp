@@ -19,11 +19,16 @@
 #include "runtime/node/node_config.h"
 #include "runtime/node/peer_address.h"
 #include "runtime/status/http/access.h"
+#include "sync/message/facts.h"
+#include "sync/policy/controller.h"
+#include "sync/policy/sync_cost.h"
 #include "sync/transport/gloo_transport.h"
 
 namespace rivulet::runtime::cli {
 namespace {
 
+constexpr std::uint32_t devices_tested = 64;
+constexpr std::uint32_t connections_per_peer = 3;  // docs/PROTOCOL.md: meshes
 constexpr const char* level_names[] = {"ok", "warn", "fail"};
 
 /// Returns why the address cannot be bound; empty if it can.
@@ -139,6 +144,33 @@ Check memory_check(const Config& config) {
   if (const auto fits = plan.value().check(); !fits)
     return invalid_configuration("device.memory", fits.error());
   return {"device.memory", CheckLevel::ok, "needs " + plan.value().text(), ""};
+}
+
+std::vector<Check> size_checks(const Config& config) {
+  const GroupSizes& sizes = config.job.devices;
+  if (sizes.is_fixed() && sizes.max <= devices_tested) return {};
+  const auto catalog = builtin_catalog();
+  const auto plan = plan_memory(config, catalog);
+  const auto policy = worker_config(config, {}, {}, {}).session.policy;
+  const auto controllers = sync::policy::controllers_of(policy, catalog.sync.controllers);
+  if (!plan || !controllers) return {};  // other checks report them
+  const std::size_t measurements = sync::policy::measurements_of(controllers.value());
+  const auto facts = static_cast<double>(sync::facts_head_bytes + sizeof(float) * measurements);
+  const double peers = sizes.max - 1;
+  auto value = fmt::format(
+      "up to {} devices: {} of facts per synchronization of a device, {} connections, {} of memory",
+      sizes.max, human_bytes(sync::policy::wire_bytes(peers * facts, sizes.max)),
+      connections_per_peer * (sizes.max - 1), human_bytes(plan.value().total()));
+  if (sizes.wanted < sizes.max) {
+    Config usual = config;
+    usual.job.devices = {sizes.min, sizes.wanted, sizes.wanted};
+    if (const auto less = plan_memory(usual, catalog))
+      value += fmt::format(" ({} for {})", human_bytes(less.value().total()), sizes.wanted);
+  }
+  if (sizes.max <= devices_tested) return {{"group size", CheckLevel::ok, std::move(value), ""}};
+  return {{"group size", CheckLevel::warn, std::move(value),
+           fmt::format("every device connects to every other: groups are tested up to {} devices",
+                       devices_tested)}};
 }
 
 std::vector<Check> peer_checks(const Config& config) {

@@ -50,6 +50,10 @@ std::vector<Check> autocast_checks(const Config& config, const std::string& proc
 std::string processor_flags();
 /// Compares device.memory with the memory that the configuration needs. Builds the model if it may fit.
 Check memory_check(const Config& config);
+/// What the largest size of the group (job.devices) costs a device: bytes of facts per synchronization,
+/// connections, memory. A warning above the size that is tested. Empty for other groups of fixed size. Builds
+/// the model.
+std::vector<Check> size_checks(const Config& config);
 /// Checks that the broker answers, topics and claimed partitions exist, and the user has the rights that a
 /// device needs: read and commit; read, write and, if missing, create the control topic. Changes nothing.
 /// Waits no more than a few seconds per request.

@@ -32,8 +32,10 @@ class DoctorCommand final : public Command {
     auto checks = version_checks();
     checks.push_back(gloo_check());
     for (auto& check : machine_checks()) checks.push_back(std::move(check));
-    if (!flags_.file().empty() && count_errors(loaded.problems) == 0)
+    if (!flags_.file().empty() && count_errors(loaded.problems) == 0) {
       checks.push_back(memory_check(loaded.config));
+      for (auto& check : size_checks(loaded.config)) checks.push_back(std::move(check));
+    }
     checks.push_back(data_dir_check(loaded.config));
     checks.push_back(port_check(loaded.config.http.listen));
     print(terminal, checks);

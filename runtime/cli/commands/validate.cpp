@@ -81,6 +81,7 @@ class ValidateCommand final : public Command {
     Check memory = memory_check(loaded.config);
     if (memory.level == CheckLevel::ok) {
       checks.push_back(std::move(memory));
+      for (auto& check : size_checks(loaded.config)) checks.push_back(std::move(check));
       return;
     }
     loaded.problems.push_back({.message = memory.value});

@@ -1,5 +1,5 @@
-// Messages of a background copy, as a device that joins reads them: a head of 64 bytes, then a body of rounds.
-// What is applied leaves a state that can be saved and loaded.
+// Messages of a background copy, as a device that joins reads them: a head of 64 bytes, then a body of
+// rounds. What is applied leaves a state that can be saved and loaded.
 #include <algorithm>
 
 #include "core/check.h"
@@ -36,7 +36,8 @@ void run(Input input) {
   static const auto device = devices::make_host_device();
   if (input.size() < copy_head_bytes) return;
   const auto head = decode_copy_head(input.first(copy_head_bytes));
-  if (head) RIVULET_CHECK(std::ranges::equal(encode(head.value()), input.first(copy_head_bytes)), "all is read");
+  if (head)
+    RIVULET_CHECK(std::ranges::equal(encode(head.value()), input.first(copy_head_bytes)), "all is read");
   AgreedState state{devices::ModelState::create(layout(), *device).value(), {2, 5}, 10, {}};
   state.partitions[{0, 0}] = {{0, 0}, {10, 0}, 10, 0, 0, {}, {}};
   std::vector<float> sum(parameters);
@@ -77,11 +78,13 @@ std::vector<Bytes> seeds() {
   std::int64_t first = 10;
   std::uint64_t step = 5;
   for (const Mode mode : {Mode::gradients, Mode::delta, Mode::idle}) {
-    const CopiedRound round{.view = 3, .mode = mode, .table = table_at(step++, first, mode), .memory = {{"auto", {1, 2}}}};
+    const CopiedRound round{
+        .view = 3, .mode = mode, .table = table_at(step++, first, mode), .memory = {{"auto", {1, 2}}}};
     first += 2;
     const auto bytes = encode_round(round, view_of(mode == Mode::delta ? sparse : dense)).value();
     append(body, bytes);
-    CopyHead head{.token = 9, .part = CopyPart::rounds, .bytes = body.size(), .sum = rivulet::digest_of(body).low};
+    CopyHead head{
+        .token = 9, .part = CopyPart::rounds, .bytes = body.size(), .sum = rivulet::digest_of(body).low};
     Bytes message;
     append(message, encode(head));
     append(message, body);
