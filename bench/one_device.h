@@ -36,7 +36,7 @@ class OneDevice {
                               .source = runtime::open_source(config, false, memory, clock_, metrics_).value(),
                               .device = devices::make_host_device(),
                               .log = runtime::open_log(config, memory, false, memory_log_).value(),
-                              .connect = runtime::open_wires(config, alone_, clock_, beat_ns_).value(),
+                              .connect = runtime::open_wires(config, alone_, clock_, beat_ns_).value().mesh,
                               .metrics = metrics_,
                               .logger = *logger_,
                               .decisions = runtime::make_null_decision_log(),

@@ -75,19 +75,18 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryP
                                  .open_deadline = open_deadline});
 }
 
-Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
-                                 std::atomic<std::int64_t>& comm_beat_ns) {
-  if (config.job.devices == 1) return alone.connect_for(clock);
-  sync::GlooConfig gloo = gloo_config(config);
-  gloo.comm_beat_ns = &comm_beat_ns;
-  return sync::make_gloo_connect(gloo, clock);
-}
-
-Result<sync::Connect> open_copy_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock) {
-  if (config.job.devices.is_fixed()) return alone.connect_for(clock);
-  sync::GlooConfig gloo = gloo_config(config);
-  if (gloo.port != 0) ++gloo.port;
-  return sync::make_gloo_connect(gloo, clock);
+Result<Wires> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
+                         std::atomic<std::int64_t>& comm_beat_ns) {
+  if (config.job.devices == 1) return Wires{alone.connect_for(clock), alone.connect_for(clock)};
+  sync::GlooConfig of_mesh = gloo_config(config);
+  sync::GlooConfig of_copies = of_mesh;
+  of_mesh.comm_beat_ns = &comm_beat_ns;
+  if (of_copies.port != 0) ++of_copies.port;
+  auto mesh = sync::make_gloo_connect(of_mesh, clock);
+  if (!mesh) return mesh.error();
+  auto copies = sync::make_gloo_connect(of_copies, clock);
+  if (!copies) return copies.error();
+  return Wires{std::move(mesh).value(), std::move(copies).value()};
 }
 
 Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run) {

@@ -31,13 +31,15 @@ bool log_is_own(const Config& config, bool dry_run);
 Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryPlan& plan, bool dry_run,
                                              sync::membership::MemoryLog& memory);
 
-/// `alone`: the in-memory network for a group of one. The transport's thread updates its heartbeat
+/// Connects devices: those of a view, and the two of a copy of the state, on the next port.
+struct Wires {
+  sync::Connect mesh;
+  sync::Connect copies;
+};
+/// `alone`: the in-memory network for a group of one. The transport's thread updates the mesh's heartbeat
 /// `comm_beat_ns`.
-Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
-                                 std::atomic<std::int64_t>& comm_beat_ns);
-
-/// The same for copies of the state, which have a connection and a thread of their own, on the next port.
-Result<sync::Connect> open_copy_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock);
+Result<Wires> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
+                         std::atomic<std::int64_t>& comm_beat_ns);
 
 /// Opens the decision log set by log.decisions; a dry run has none. Errors: io.
 Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run);

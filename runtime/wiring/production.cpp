@@ -103,10 +103,8 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   if (!source) return source.error();
   auto ordered = open_log(config, p.memory, options.dry_run, p.memory_log);
   if (!ordered) return ordered.error();
-  auto wires = open_wires(config, p.alone, p.clock, p.comm_beat_ns);
+  const auto wires = open_wires(config, p.alone, p.clock, p.comm_beat_ns);
   if (!wires) return wires.error();
-  const auto copy_wires = open_copy_wires(config, p.alone, p.clock);
-  if (!copy_wires) return copy_wires.error();
   auto decisions = open_decisions(config, options.dry_run);
   if (!decisions) return decisions.error();
   auto device = devices::make_device(config.device.type);
@@ -114,31 +112,29 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   p.log->write(Level::info, "computing", {{"on", std::string(device.value()->name())}});
   auto node = Node::build(
       loaded, options, catalog,
-      NodeDependencies{.ingest_clock = p.clock,
-                       .worker_clock = p.clock,
-                       .ingest_wake = p.ingest_thread,
-                       .worker_wake = p.train_thread,
-                       .source = std::move(source).value(),
-                       .device = std::move(device).value(),
-                       .log = std::move(ordered).value(),
-                       .connect = std::move(wires).value(),
-                       .metrics = *p.metrics,
-                       .logger = *p.log,
-                       .decisions = show_on_board(std::move(decisions).value(), p.board, *p.metrics),
-                       .stop = leave,
-                       .poll_wait = std::chrono::milliseconds(5),
-                       .nonce_seed = fresh_nonce(config.device.id),
-                       .age_at_start_s = process_age_seconds(),
-                       .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
-                       .checkpoints = checkpoints_in(config.device.data_dir),
-                       .copies = CopyDependencies{.clock = p.clock,
-                                                  .wake = p.donor_thread,
-                                                  .give = copy_wires.value(),
-                                                  .take = copy_wires.value()},
-                       .owner = p.owner,
-                       .rules = options.rules,
-                       .own_log = log_is_own(config, options.dry_run),
-                       .snapshots = measures_held_out(config)});
+      NodeDependencies{
+          .ingest_clock = p.clock,
+          .worker_clock = p.clock,
+          .ingest_wake = p.ingest_thread,
+          .worker_wake = p.train_thread,
+          .source = std::move(source).value(),
+          .device = std::move(device).value(),
+          .log = std::move(ordered).value(),
+          .connect = wires.value().mesh,
+          .metrics = *p.metrics,
+          .logger = *p.log,
+          .decisions = show_on_board(std::move(decisions).value(), p.board, *p.metrics),
+          .stop = leave,
+          .poll_wait = std::chrono::milliseconds(5),
+          .nonce_seed = fresh_nonce(config.device.id),
+          .age_at_start_s = process_age_seconds(),
+          .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
+          .checkpoints = checkpoints_in(config.device.data_dir),
+          .copies = CopyDependencies{p.clock, p.donor_thread, wires.value().copies, wires.value().copies},
+          .owner = p.owner,
+          .rules = options.rules,
+          .own_log = log_is_own(config, options.dry_run),
+          .snapshots = measures_held_out(config)});
   if (!node) return node.error();
   p.node = std::move(node).value();
   return ok();
@@ -342,14 +338,6 @@ LoadedConfig as_dry_run(LoadedConfig loaded) {
   return loaded;
 }
 
-}  // namespace
-
-RunResult run_device(const LoadedConfig& loaded, const RunOptions& options, StopRequest& stop) {
-  return run_device_with(loaded, options, builtin_catalog(), stop);
-}
-
-namespace {
-
 /// Its message may quote secrets, which the caller masks.
 RunResult run_unmasked(const LoadedConfig& given, const RunOptions& options, const Catalog& catalog,
                        StopRequest& stop) {
@@ -386,6 +374,10 @@ RunResult run_unmasked(const LoadedConfig& given, const RunOptions& options, con
 }
 
 }  // namespace
+
+RunResult run_device(const LoadedConfig& loaded, const RunOptions& options, StopRequest& stop) {
+  return run_device_with(loaded, options, builtin_catalog(), stop);
+}
 
 RunResult run_device_with(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
                           StopRequest& stop) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sync/membership/cool_down.h"
+#include "sync/membership/copies.h"
 #include "sync/membership/next_view.h"
 #include "sync/membership/seal.h"
 #include "sync/membership/snapshot.h"
@@ -52,13 +53,6 @@ void begin_run(Fold& fold, std::int64_t offset) {
   fold.committed_by.clear();
   fold.saved.clear();
   fold.addresses.clear();
-}
-
-void end_copy(Fold& fold, DeviceEntry& device) {
-  if (device.copy_at < 0) return;
-  const auto token = static_cast<std::uint64_t>(device.copy_at);
-  std::erase_if(fold.addresses, [&](const auto& entry) { return entry.first.first == token; });
-  device.copy_at = -1;
 }
 
 void forget_ready(Fold& fold, DeviceEntry& device) {
@@ -136,14 +130,6 @@ bool is_being_left(const Fold& fold) {
   return std::ranges::any_of(fold.devices, [&](const auto& entry) {
     return is_of_last_view(fold, entry.second) && is_ready(fold, entry.second);
   });
-}
-
-/// Notes the copy that a READY asks for. Its offset is the token of the connection between the two devices; a
-/// repeated READY asks for the same copy.
-void follow_copy(Fold& fold, DeviceEntry& device, const Ready& ready, std::int64_t offset) {
-  if (device.copy_at >= 0 && device.ready->copy == ready.copy) return;
-  end_copy(fold, device);
-  if (!ready.copy.donor.empty()) device.copy_at = offset;
 }
 
 Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
@@ -255,15 +241,6 @@ Outcome apply_record(Fold& fold, const Place&, const Saved& saved) {
   return counts;
 }
 
-/// Whether the address is of one end of a copy.
-bool is_of_copy(const Fold& fold, const Addr& addr) {
-  return std::ranges::any_of(fold.devices, [&](const auto& entry) {
-    const auto& [id, device] = entry;
-    if (device.copy_at < 0 || static_cast<std::uint64_t>(device.copy_at) != addr.token) return false;
-    return addr.device == id || addr.device == device.ready->copy.donor;
-  });
-}
-
 std::size_t addresses_of(const Fold& fold, std::uint64_t token) {
   const auto first = fold.addresses.lower_bound({token, ""});
   const auto last = fold.addresses.lower_bound({token + 1, ""});
@@ -323,10 +300,6 @@ bool is_ready(const Fold& fold, const DeviceEntry& device) {
 
 bool is_live(const Fold& fold, const DeviceEntry& device) {
   return is_ready(fold, device) && device.ready_at > fold.asked.up_to;
-}
-
-bool copies_first(const Ready& ready) {
-  return ready.copy.bytes > 0 && ready.copy.failed < copies_max;
 }
 
 std::vector<std::uint32_t> ranks_of(const std::vector<std::string>& ids,
