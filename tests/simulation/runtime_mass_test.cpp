@@ -233,8 +233,8 @@ TEST_CASE("Mass: over thousands of rounds with kills, lost views, changes of mod
   run.slow_last = true;
   const int kills = rounds / 100;
   for (int i = 0; i < kills; ++i) {
-    run.faults.push_back({.at_s = 0.5 * i + 0.207, .kind = runtime::Fault::Kind::kill, .device = 1});
-    run.faults.push_back({.at_s = 0.5 * i + 0.307, .kind = runtime::Fault::Kind::start, .device = 1});
+    run.faults.push_back({.at_s = 0.5 * i + 0.2, .kind = runtime::Fault::Kind::kill, .device = 1});
+    run.faults.push_back({.at_s = 0.5 * i + 0.3, .kind = runtime::Fault::Kind::start, .device = 1});
   }
   run_mass(run);
   CHECK(run.agreed);

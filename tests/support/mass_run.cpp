@@ -108,6 +108,9 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   c.model.name = "tally";
   c.model.classes = mass_world * mass_rows / 9;  // one element per row: a slice is of one device
   c.train.lr = run.rate;
+  // A round that sends the residuals of many rounds may exceed ten times the usual norm; rows would lose
+  // weight.
+  c.train.clip_usual = false;
   c.settings.set("train.optimizer.momentum", 0.0);
   dense_from = run.steps - 10;
   c.sync.on_peer_loss = "reform";
