@@ -114,6 +114,8 @@ void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& fla
 }
 
 bool ConfigFlags::sets(std::string_view key) const {
+  for (std::size_t i = 0; i < key_flags().size(); ++i)
+    if (key_flags()[i].key == key && !values_[i].empty()) return true;
   return std::any_of(sets_.begin(), sets_.end(),
                      [&](const std::string& set) { return set.substr(0, set.find('=')) == key; });
 }

@@ -32,7 +32,7 @@ class ConfigFlags {
   void set_file(const std::string& file) { file_ = file; }
   /// Sets a key on behalf of the command, as if its flag had been given.
   void set_key(const std::string& key, const std::string& toml) { decided_.emplace_back(key, toml); }
-  /// True if --set names this key.
+  /// True if its flag or --set names this key.
   [[nodiscard]] bool sets(std::string_view key) const;
   /// For commands that open no stream: topics and brokers may be missing.
   void without_stream() { needs_stream_ = false; }

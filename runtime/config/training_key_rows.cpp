@@ -167,8 +167,10 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
        {},
        [](Config& c, const Value& v) { c.sync.advertise = str(v); }},
       {spec("sync.port", kind::integer, "0",
-            "port for peer traffic, if a firewall requires a fixed one; 0 = any free port"),
-       {0, 65535},
+            "port for peer traffic, if a firewall requires a fixed one; groups that change their size also "
+            "use "
+            "the next; 0 = any free port"),
+       {0, 65534},
        [](Config& c, const Value& v) { c.sync.port = whole<int>(v); }},
       {spec("sync.on_peer_loss", kind::text, "\"reform\"",
             "reaction to a lost peer: reform (wait for it, if job.devices is fixed) | shrink (resume with at "

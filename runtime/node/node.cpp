@@ -154,6 +154,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   joining.rollback_to = rollback_to_;
   joining.unusable = unusable_;
   joining.rules = outside_.rules;
+  joining.rules.cool_down = joining.rules.cool_down && options.cool_down;
   joining.shared_fold = outside_.shared_fold;
   const std::size_t state_bytes = state_array_bytes(trainer_->layout());
   const bool copies = outside_.copies && state_bytes > outside_.copies->above;

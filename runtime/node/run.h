@@ -8,7 +8,6 @@
 #include "runtime/process/stop.h"
 #include "runtime/status/node_status.h"
 #include "runtime/status/summary.h"
-#include "sync/membership/fold.h"
 
 namespace rivulet::runtime {
 
@@ -19,7 +18,7 @@ struct RunOptions {
   /// Callback that the main thread calls several times a second while the device runs, to show progress. May
   /// be empty.
   std::function<void(const NodeStatus&, TimePoint now)> watch = {};
-  sync::membership::Rules rules = {};  ///< protocol rules; tests may disable some
+  bool cool_down = true;  ///< false only in tests: devices that are lost again and again may join at once
 };
 
 struct RunResult {

@@ -75,12 +75,13 @@ Progress StateCopy::step() {
   if (const auto request = parts_.membership.copy_to_take()) {
     if (session_ && session_->token != request->link.token)
       return failed({ErrorCode::cancelled, "the view of the donor has ended"});
-    if (!session_ && request->link.token != last_token_) begin(*request);
+    if (!session_ && request->link.token != last_token_ && begin(*request) == Progress::failed)
+      return Progress::failed;
   }
   return session_ ? receive() : Progress::pending;
 }
 
-void StateCopy::begin(const sync::membership::StateRequest& request) {
+Progress StateCopy::begin(const sync::membership::StateRequest& request) {
   last_token_ = request.link.token;
   session_ = std::make_unique<Session>();
   session_->token = request.link.token;
@@ -88,10 +89,9 @@ void StateCopy::begin(const sync::membership::StateRequest& request) {
   session_->rank = 1 - request.link.rank;
   session_->heard_at = parts_.clock.now();
   auto transport = parts_.connect(request.link, parts_.membership, parts_.wake);
-  if (transport)
-    session_->transport = std::move(transport).value();
-  else
-    failed(transport.error());
+  if (!transport) return failed(transport.error());
+  session_->transport = std::move(transport).value();
+  return Progress::pending;
 }
 
 Progress StateCopy::receive() {

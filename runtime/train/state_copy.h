@@ -51,7 +51,7 @@ class StateCopy {
 
  private:
   struct Session;
-  void begin(const sync::membership::StateRequest& request);
+  Progress begin(const sync::membership::StateRequest& request);
   Progress receive();
   Status read_head();
   Status read_body();

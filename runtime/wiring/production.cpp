@@ -132,7 +132,6 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
           .checkpoints = checkpoints_in(config.device.data_dir),
           .copies = CopyDependencies{p.clock, p.donor_thread, wires.value().copies, wires.value().copies},
           .owner = p.owner,
-          .rules = options.rules,
           .own_log = log_is_own(config, options.dry_run),
           .snapshots = measures_held_out(config)});
   if (!node) return node.error();

@@ -319,8 +319,13 @@ void SimulatedGroup::request_leave(std::size_t device) {
 
 bool SimulatedGroup::all_ended() const {
   const auto& nodes = state_->nodes;
-  const bool over = std::all_of(nodes.begin(), nodes.end(),
-                                [](const auto& n) { return n->killed || n->node->worker().ended(); });
+  // The others have ended together, and it waits outside with too few.
+  const auto left_over = [](const Node& node) {
+    return node.membership().fold().view.ended && node.membership().below_min();
+  };
+  const bool over = std::all_of(nodes.begin(), nodes.end(), [&](const auto& n) {
+    return n->killed || n->node->worker().ended() || left_over(*n->node);
+  });
   if (!over || !state_->script || !state_->script->will_start()) return over;
   return std::none_of(nodes.begin(), nodes.end(), [](const auto& n) { return n->killed; });
 }

@@ -152,7 +152,8 @@ StateRequest LogMembership::request_of(const DeviceEntry& receiver) const {
 }
 
 std::optional<StateRequest> LogMembership::copy_to_give() const {
-  if (!in_view_ || view_broken()) return std::nullopt;
+  const bool full = fold_.view.members.size() >= config_.hello.devices.max;
+  if (!in_view_ || full || view_broken()) return std::nullopt;
   const DeviceEntry* first = nullptr;
   for (const auto& [id, device] : fold_.devices) {
     if (device.copy_at < 0 || device.ready->copy.donor != config_.hello.device) continue;

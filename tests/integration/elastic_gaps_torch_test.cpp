@@ -92,6 +92,65 @@ TEST_CASE("Gaps: one of eight leaves, and joins again") {
   report_figure("exit after SIGTERM, max", to_seconds(percentile(exits, 1)), "s");
 }
 
+/// Rows per second that the group trains while `goes_on`.
+double rate_of(KillGroup& group, const std::function<bool()>& goes_on) {
+  const RealClock clock;
+  const TimePoint since = clock.now();
+  const auto before = group.group_rows(0);
+  while (goes_on() && clock.now() - since < 120s) std::this_thread::sleep_for(5ms);
+  return static_cast<double>(group.group_rows(0) - before) / to_seconds(clock.now() - since);
+}
+
+TEST_CASE("Gaps: a device copies a large state over a slow link, and joins") {
+  constexpr int joiner = 3;
+  const int times = repetitions(1, 10);
+  const int counters = repetitions(500'000, 7'500'000);  // 4 bytes each
+  KillGroup group(
+      {.devices = 4,
+       .rows_per_device = 4000 * times,
+       .bad_every = 0,
+       .counters = counters,
+       .batch_max = 1,
+       .bits_per_second = 60e6,
+       .settings = {"job.devices={ min = 2, wanted = 3, max = 4 }", "compression.policy=fixed",
+                    "compression.compressor=topk", "compression.keep=0.0005", "sync.policy=every"}});
+  const std::vector<int> others = all_but(joiner, 4);
+  for (const int device : others) group.page(device).compute_ms = 20;
+  for (const int device : others) group.start(device);
+  REQUIRE(wait_until([&] { return is_world(group, others, 3); }, 60s));
+  std::vector<Duration> gaps;
+  std::vector<Duration> first_steps;
+  std::vector<double> ratios;
+  for (int k = 0; k < times; ++k) {
+    group.produce(4000);
+    const RealClock clock;
+    const TimePoint calm_until = clock.now() + 5s;
+    const double alone = rate_of(group, [&] { return clock.now() < calm_until; });
+    group.start(joiner);
+    REQUIRE(wait_until(
+        [&] { return group.status(joiner).value("phrase", "").find("copying") != std::string::npos; }, 30s));
+    const TimePoint asked = clock.now();
+    const double copying =
+        rate_of(group, [&] { return group.status(joiner).value("state", "") == "joining"; });
+    StepWatch watch(group, others);
+    watch.until([&] { return group.page(joiner).applied > 0; }, 120s);
+    first_steps.push_back(clock.now() - asked);
+    watch.until_stepped(2, 60s);
+    gaps.push_back(watch.longest());
+    ratios.push_back(copying / alone);
+    INFO(group.story());
+    CHECK(group.story().find("state adopted") == std::string::npos);
+    leave(group.process(joiner), [] {}, [&] { return group.story(); });
+    REQUIRE(wait_until([&] { return is_world(group, others, 3); }, 60s));
+  }
+  report_gaps("a device with 30 MB joins over 60 Mbit/s", gaps);
+  std::ranges::sort(ratios);
+  report_figure("rows/s of the others during the copy, p50", ratios[ratios.size() / 2], "of before");
+  report_figure("rows/s of the others during the copy, min", ratios.front(), "of before");
+  report_figure("first step of the joining device, p50", to_seconds(percentile(first_steps, 0.5)), "s");
+  report_figure("first step of the joining device, max", to_seconds(percentile(first_steps, 1)), "s");
+}
+
 TEST_CASE("Gaps: the plug of a device is pulled") {
   constexpr int devices = 4;
   const int times = repetitions(1, 30);

@@ -65,7 +65,6 @@ struct SimulateFlags {
   std::string held_out;
   std::string seed;
   std::string model;
-  int devices = 0;
   bool json = false;
 };
 
@@ -192,7 +191,7 @@ class SimulateCommand final : public Command {
  public:
   explicit SimulateCommand(CLI::App& root)
       : app_(root.add_subcommand("simulate", "simulate the whole group in one process")) {
-    config_.add_to(*app_, std::vector<std::string_view>());
+    config_.add_to(*app_, std::vector<std::string_view>{"--devices", "--wanted"});
     config_.without_stream();
     add_job();
     add_world();
@@ -222,10 +221,6 @@ class SimulateCommand final : public Command {
 
  private:
   void add_job() {
-    app_->add_option("--devices", flags_.devices,
-                     "number of devices in the group (job.devices; default: one per rate)")
-        ->type_name("N")
-        ->check(CLI::Range(1, 16384));
     auto* rates = app_->add_option("--rates", flags_.rates,
                                    "stream rate of each device in rows/s, or its trace SECOND:RATE,...; "
                                    "repeated if there are more devices")
@@ -295,10 +290,7 @@ class SimulateCommand final : public Command {
     const auto unless_set = [&](const char* key, const std::string& toml) {
       if (config_.file().empty() && !config_.sets(key)) config_.set_key(key, toml);
     };
-    if (flags_.devices > 0)
-      config_.set_key("job.devices", std::to_string(flags_.devices));
-    else
-      unless_set("job.devices", std::to_string(options.rates.size()));
+    unless_set("job.devices", std::to_string(options.rates.size()));  // one per rate
     unless_set("job.name", "\"simulated\"");
     unless_set("source.topics", "[\"rows\"]");
     if (options.timing_only) {  // policy auto needs gradients

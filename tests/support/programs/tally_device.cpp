@@ -42,6 +42,6 @@ int main(int argc, char** argv) {
   const auto page = testing::KillBoard::of_this_process();
   testing::step_wall_clock(page->clock_step_ns);
   runtime::RunOptions options;
-  options.rules.cool_down = page->warm == 0;
+  options.cool_down = page->warm == 0;
   return testing::run_device_program(std::span(argv + 1, argv + argc), options, parts.catalog());
 }
