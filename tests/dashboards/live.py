@@ -65,7 +65,8 @@ def on_machine(machine, command):
 
 def check_answers(url):
     """Of the dashboard Device no panel is empty on a machine that has it all, and devices are called by their names."""
-    subprocess.run([REPOSITORY / "dashboards/check", "--prometheus", url, "--full", "rivulet-device"], check=True)
+    wait = ["--wait", str(LIMIT_S // 2)]  # a loaded machine misses scrapes
+    subprocess.run([REPOSITORY / "dashboards/check", "--prometheus", url, "--full", "rivulet-device", *wait], check=True)
     with urllib.request.urlopen(f"{url}/api/v1/label/instance/values", timeout=10) as answer:
         names = json.load(answer)["data"]
     if names != ["device-1", "device-2", "device-3", "device-4"]:
