@@ -83,7 +83,7 @@ TEST_CASE("Elastic demo: two different devices, never the one that measures, dra
 TEST_CASE(
     "Elastic demo: the newcomer has a name, folder and port of its own, and the dead device's partition") {
   const testing::TempDir folder;
-  auto made = plan_of(folder, {.elastic = true});
+  auto made = plan_of(folder, {.model = "linear", .elastic = true});
   REQUIRE(made);
   DemoPlan& demo = made.value();
   REQUIRE(demo.elastic);

@@ -8,6 +8,7 @@
 #include "runtime/state/state_image.h"
 #include "runtime/train/copy_message.h"
 #include "tests/fuzz/bytes.h"
+#include "tests/support/sgd.h"
 
 namespace rivulet::fuzz {
 namespace {
@@ -18,14 +19,15 @@ using sync::policy::Mode;
 constexpr std::size_t parameters = 4;
 const StateOwner owner{"m", "job", {"a"}};
 
-devices::ModelLayout layout() {
-  devices::ModelLayout layout{Scalar::f32, parameters, 0, {{"weight", {parameters}, 0, parameters}}, {}};
-  layout.optimizer_arrays = devices::arrays_of(*devices::builtin_optimizers().front());
-  return layout;
+const devices::OptimizerConfig& optimizer() {
+  static const auto sgd = devices::config_of({.learning_rate = 0.1});
+  return sgd;
 }
 
-devices::OptimizerConfig optimizer() {
-  return {.entry = devices::builtin_optimizers().front(), .learning_rate = 0.1};
+devices::ModelLayout layout() {
+  devices::ModelLayout layout{Scalar::f32, parameters, 0, {{"weight", {parameters}, 0, parameters}}, {}};
+  layout.optimizer_arrays = devices::arrays_of(*optimizer().entry);
+  return layout;
 }
 
 GradientView view_of(std::vector<float>& numbers) {
