@@ -17,11 +17,11 @@ void follow_copy(Fold& fold, DeviceEntry& device, const Ready& ready, std::int64
   if (!ready.copy.donor.empty()) device.copy_at = offset;
 }
 
-bool is_of_copy(const Fold& fold, const Addr& addr) {
+bool is_end_of_copy(const Fold& fold, std::uint64_t token, const std::string& device) {
   return std::ranges::any_of(fold.devices, [&](const auto& entry) {
-    const auto& [id, device] = entry;
-    if (device.copy_at < 0 || static_cast<std::uint64_t>(device.copy_at) != addr.token) return false;
-    return addr.device == id || addr.device == device.ready->copy.donor;
+    const auto& [id, receiver] = entry;
+    if (receiver.copy_at < 0 || static_cast<std::uint64_t>(receiver.copy_at) != token) return false;
+    return device == id || device == receiver.ready->copy.donor;
   });
 }
 

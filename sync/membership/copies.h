@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "sync/membership/fold.h"
 
@@ -11,7 +12,7 @@ namespace rivulet::sync::membership {
 void follow_copy(Fold& fold, DeviceEntry& device, const Ready& ready, std::int64_t offset);
 /// Forgets the copy, with its addresses.
 void end_copy(Fold& fold, DeviceEntry& device);
-/// Whether the address is of one end of a copy.
-bool is_of_copy(const Fold& fold, const Addr& addr);
+/// Whether the device is one end of the copy with this token.
+bool is_end_of_copy(const Fold& fold, std::uint64_t token, const std::string& device);
 
 }  // namespace rivulet::sync::membership

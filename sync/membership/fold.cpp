@@ -251,7 +251,7 @@ Outcome apply_record(Fold& fold, const Place&, const Addr& addr) {
   if (device_in_session(fold, addr.device, addr.session) == nullptr) return Ignored::stale_session;
   const bool current = fold.view.number > 0 && addr.token == fold.view.token;
   const bool of_view = current && is_member(fold, addr.device, addr.session);
-  if (!of_view && !is_of_copy(fold, addr)) return Ignored::wrong_view;
+  if (!of_view && !is_end_of_copy(fold, addr.token, addr.device)) return Ignored::wrong_view;
   const auto key = std::make_pair(addr.token, addr.key);
   const std::size_t used = addresses_of(fold, addr.token);
   const std::size_t room = addresses_max_per_member * (of_view ? fold.view.members.size() : 2);

@@ -84,7 +84,6 @@ class LogMembership final : public Membership {
   [[nodiscard]] bool knocks_again(TimePoint now) const;
   [[nodiscard]] bool says_otherwise(const Ready& said) const;
   [[nodiscard]] std::string choose_donor() const;
-  [[nodiscard]] bool takes_part_in_copy(std::uint64_t token) const;
   Status confirm_view(TimePoint now);
   Status post_snap(TimePoint now);
   [[nodiscard]] StateRequest request_of(const DeviceEntry& receiver) const;

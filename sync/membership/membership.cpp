@@ -3,6 +3,7 @@
 
 #include "core/rng.h"
 #include "sync/membership/cool_down.h"
+#include "sync/membership/copies.h"
 #include "sync/membership/log_membership.h"
 #include "sync/membership/snapshot.h"
 
@@ -169,15 +170,6 @@ std::optional<StateRequest> LogMembership::copy_to_take() const {
   if (me == fold_.devices.end() || !joining() || me->second.copy_at < 0) return std::nullopt;
   const bool current = !says_otherwise(*me->second.ready) && me->second.ready->copy == next_ready_.copy;
   return current ? std::optional(request_of(me->second)) : std::nullopt;
-}
-
-/// Thread-safe with shared_.guard().
-bool LogMembership::takes_part_in_copy(std::uint64_t token) const {
-  return std::ranges::any_of(fold_.devices, [&](const auto& entry) {
-    const auto& [id, device] = entry;
-    if (device.copy_at < 0 || static_cast<std::uint64_t>(device.copy_at) != token) return false;
-    return id == config_.hello.device || device.ready->copy.donor == config_.hello.device;
-  });
 }
 
 Status LogMembership::append_ready(TimePoint now) {
@@ -364,7 +356,7 @@ Status LogMembership::set(std::uint64_t token, const std::string& key, std::span
     const auto lock = shared_.guard();
     addr.session = session_.offset();
     const bool of_view = fold_.view.token == token && fold_.view.number > 0;
-    if (!of_view && !takes_part_in_copy(token)) {
+    if (!of_view && !is_end_of_copy(fold_, token, addr.device)) {
       return Error{ErrorCode::cancelled, "the view with token " + std::to_string(token) + " is over"};
     }
   }
